@@ -1,0 +1,1 @@
+"""Poblano: hardware of an LLM-inference accelerator, described in Amaranth."""

@@ -1,0 +1,1 @@
+"""The command line and the flows: emit, lint, simulate, waves, area, bench."""

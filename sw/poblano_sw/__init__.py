@@ -1,0 +1,1 @@
+"""Programs for the accelerator: assembler, tensor layouts, model loading."""

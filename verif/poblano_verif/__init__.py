@@ -1,0 +1,1 @@
+"""cocotb drivers, monitors, scoreboards and benches."""

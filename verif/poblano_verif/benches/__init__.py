@@ -1,0 +1,1 @@
+"""One cocotb module per block; `poblano_verif.registry` lists them."""
