@@ -1,0 +1,1 @@
+"""Exact dot products of MX blocks and IEEE 754 binary32 arithmetic."""
