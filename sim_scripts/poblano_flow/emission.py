@@ -1,8 +1,17 @@
-"""From components to Verilog: every distinct module is converted once and instantiated."""
+"""From components to Verilog: every distinct module is converted once and instantiated.
+
+Amaranth alone emits one module for every instance. Here a component that its parent wraps in
+`poblano.component.once` is converted when it is met first, and every further occurrence of the
+same class with the same parameters becomes an instance of that module.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from amaranth.back import rtlil
@@ -11,27 +20,204 @@ from amaranth.lib import wiring
 from poblano.component import Component
 from pyosys import libyosys as ys
 
+__all__ = ["Emission", "Module", "Port", "emit"]
 
-@dataclass
+_PORT = re.compile(r"^  wire width (\d+) (input|output) (\d+) +(?:signed +)?\\(\S+)$", re.MULTILINE)
+_MODULE = re.compile(r"^module \\(\S+)$")
+_CELL = re.compile(r"^  cell \\(\S+) \\(\S+)$")
+
+_PASSES = (
+    "proc -nomux -norom",
+    "memory_collect",
+    "attrmap -remove generator -remove top -remove src -remove amaranth.decoding",
+    "attrmap -modattr -remove generator -remove top -remove src -remove amaranth.hierarchy",
+)
+"""What `amaranth.back.verilog` runs, in process and without the source attributes."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """A port of an emitted module; `direction` is `input` or `output`."""
+
+    name: str
+    direction: str
+    width: int
+
+
+@dataclass(frozen=True)
 class Module:
     """One emitted module.
 
     Attributes
     ----------
-    name, parameters:
-        The module's name and the parameters of the component that it came from.
+    name:
+        The Verilog module name; `kind` is the name of the component's class.
+    parameters:
+        The keyword parameters of the component.
+    component:
+        The first component that the module was emitted for; its signature describes the ports.
     ports:
-        Port name to (direction, width); clock and reset included where they exist.
+        The ports in declaration order, clock and reset included where the module has them.
     instances:
-        Names of the shared modules instantiated inside, one entry an instance.
+        Instance name (with the path of submodules that occur once) to shared module name.
     verilog:
-        The module's text; submodules that occur once are in it too.
+        The text of the module and of the submodules inside that occur once.
     """
 
     name: str
     kind: str
     parameters: dict[str, Any]
-    ports: dict[str, tuple[str, int]]
-    instances: list[str] = field(default_factory=list)
-    rtlil: str = ""
-    verilog: str = ""
+    component: Component
+    ports: tuple[Port, ...]
+    instances: dict[str, str]
+    verilog: str
+
+
+@dataclass(frozen=True)
+class Emission:
+    """The distinct modules of a design, children before their parents; the last is the top."""
+
+    modules: tuple[Module, ...]
+
+    @property
+    def top(self) -> Module:
+        """The outermost module."""
+        return self.modules[-1]
+
+    def module(self, name: str) -> Module:
+        """Return the module of that name."""
+        return next(module for module in self.modules if module.name == name)
+
+    def instance_counts(self) -> dict[str, int]:
+        """How often each module occurs in the whole design."""
+        counts: Counter[str] = Counter({self.top.name: 1})
+        for module in reversed(self.modules):
+            for child in module.instances.values():
+                counts[child] += counts[module.name]
+        return {module.name: counts[module.name] for module in self.modules}
+
+    def write(self, directory: Path, header: str = "") -> list[Path]:
+        """Write one `.v` file a module into `directory`, children first; return their paths."""
+        directory.mkdir(parents=True, exist_ok=True)
+        paths: list[Path] = []
+        for module in self.modules:
+            path = directory / f"{module.name}.v"
+            path.write_text(header + module.verilog)
+            paths.append(path)
+        return paths
+
+
+class _EmissionPlatform:
+    """Passed to `elaborate`; answers `once` with instances of modules emitted so far."""
+
+    def __init__(self) -> None:
+        self.modules: dict[str, Module] = {}
+
+    def instance(self, component: Component) -> Elaboratable:
+        name = component.module_name
+        if name not in self.modules:
+            self.modules[name] = self._convert(component)
+        component._MustUse__used = True  # noqa: SLF001 (the instance stands for it)
+        ports = _signature_ports(component)
+        connections: dict[str, Value] = {}
+        for port in self.modules[name].ports:
+            prefix = "i" if port.direction == "input" else "o"
+            if port.name in ports:
+                connections[f"{prefix}_{port.name}"] = ports[port.name]
+            elif port.name == "clk":
+                connections["i_clk"] = ClockSignal()
+            elif port.name == "rst":
+                connections["i_rst"] = ResetSignal()
+            else:
+                raise ValueError(
+                    f"module {name} has a port {port.name} that is not its component's"
+                )
+        return Instance(name, **connections)
+
+    def emit(self, component: Component) -> Emission:
+        top = self._convert(component)
+        return Emission((*self.modules.values(), top))
+
+    def _convert(self, component: Component) -> Module:
+        name = component.module_name
+        text = rtlil.convert(component, name=name, platform=self, emit_src=False)
+        text = _number_ports_from_one(_flat_module_names(text))
+        ports, cells = _read_top(text, name)
+        return Module(
+            name=name,
+            kind=type(component).__name__,
+            parameters=component.parameters,
+            component=component,
+            ports=ports,
+            instances={inst: kind for inst, kind in cells.items() if kind in self.modules},
+            verilog=_verilog(text),
+        )
+
+
+def emit(component: Component) -> Emission:
+    """Convert `component` and everything below it, each distinct module once."""
+    return _EmissionPlatform().emit(component)
+
+
+def _signature_ports(component: Component) -> dict[str, Value]:
+    return {
+        "__".join(map(str, path)): Value.cast(value)
+        for path, _, value in component.signature.flatten(component)
+    }
+
+
+def _flat_module_names(text: str) -> str:
+    """Turn the dots of nested module names into double underscores: plain identifiers."""
+
+    def flatten(match: re.Match[str]) -> str:
+        return match[1] + match[2].replace(".", "__") + match[3]
+
+    return re.sub(r"^((?:module|  cell) \\)(\S+)(.*)$", flatten, text, flags=re.MULTILINE)
+
+
+def _read_top(text: str, top: str) -> tuple[tuple[Port, ...], dict[str, str]]:
+    """Return the top module's ports, and instance path to module name of all cells below it."""
+    ports: list[Port] = []
+    cells: dict[str, str] = {}
+    current = ""
+    for line in text.splitlines():
+        if match := _MODULE.match(line):
+            current = match[1]
+        elif current == top and (match := _PORT.match(line)):
+            ports.append(Port(match[4], match[2], int(match[1])))
+        elif match := _CELL.match(line):
+            path = current.removeprefix(top).lstrip("_").replace("__", ".")
+            cells[f"{path}.{match[2]}" if path else match[2]] = match[1]
+    return tuple(ports), cells
+
+
+def _number_ports_from_one(text: str) -> str:
+    """Give ports numbers from 1: Yosys takes number 0 for none and sorts that port last."""
+
+    def renumber(match: re.Match[str]) -> str:
+        start = match.start(3) - match.start(), match.end(3) - match.start()
+        line = match[0]
+        return line[: start[0]] + str(int(match[3]) + 1) + line[start[1] :]
+
+    return _PORT.sub(renumber, text)
+
+
+def _verilog(text: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="poblano-") as folder:
+        source, target = Path(folder, "in.il"), Path(folder, "out.v")
+        source.write_text(text)
+        design = ys.Design()
+        for command in (f"read_rtlil {source}", *_PASSES, f"write_verilog -norename {target}"):
+            ys.Pass.call(design, f"tee -q {command}")
+        return _plain_names(target.read_text())
+
+
+def _plain_names(verilog: str) -> str:
+    r"""Replace generated escaped names by plain ones, and drop the tool's own header.
+
+    `\$12 ` becomes `_12_`, `\sum$12 ` becomes `sum_12_`, and the register that makes a
+    process with constant inputs run once at time 0 becomes `_time_zero_`.
+    """
+    verilog = re.sub(r"^/\* Generated by Yosys.*\*/\n+", "", verilog)
+    verilog = re.sub(r"\\\$auto\$verilog_backend\.cc:\d+:dump_module\$\d+ ", "_time_zero_", verilog)
+    return re.sub(r"\\([A-Za-z_]\w*)?\$(\d+) ", lambda m: f"{m[1] or ''}_{m[2]}_", verilog)
