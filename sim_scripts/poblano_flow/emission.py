@@ -16,7 +16,6 @@ from typing import Any
 
 from amaranth.back import rtlil
 from amaranth.hdl import ClockSignal, Elaboratable, Instance, ResetSignal, Value
-from amaranth.lib import wiring
 from poblano.component import Component
 from pyosys import libyosys as ys
 
