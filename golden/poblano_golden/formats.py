@@ -81,6 +81,13 @@ class MxFormat:
         """Every finite element is an integer multiple of 2**lsb_exponent."""
         return -self.bias if self.is_integer else 1 - self.bias - self.mantissa_bits
 
+    @property
+    def largest_integer(self) -> int:
+        """The largest magnitude of any finite code, in units of 2**lsb_exponent."""
+        if self.is_integer:
+            return 1 << self.mantissa_bits
+        return int(self.largest * 2.0**-self.lsb_exponent)
+
 
 MXFP4 = MxFormat("mxfp4", 0, 2, 1, 1, 6.0)
 MXFP8_E4M3 = MxFormat("mxfp8_e4m3", 1, 4, 3, 7, 448.0, has_nan=True)
