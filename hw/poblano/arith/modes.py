@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from poblano_golden.formats import BLOCK_SIZE, MX_FORMATS, MxFormat
 
-__all__ = ["LANES", "Mode", "modes", "parse_pair"]
+__all__ = ["LANES", "Mode", "modes", "operand_formats", "parse_pair"]
 
 LANES = 32
 """Four-bit by four-bit multipliers in a unit."""
@@ -66,3 +66,9 @@ def modes(pairs: tuple[str, ...]) -> tuple[Mode, ...]:
         for x, y in ((a, b), (b, a)):
             found.setdefault((x.name, y.name), Mode(x, y))
     return tuple(found.values())
+
+
+def operand_formats(pairs: tuple[str, ...]) -> tuple[MxFormat, ...]:
+    """Return the formats that occur in `pairs`, by code: what operands and MX results may be."""
+    found = {fmt for text in pairs for fmt in parse_pair(text)}
+    return tuple(sorted(found, key=lambda fmt: fmt.code))
