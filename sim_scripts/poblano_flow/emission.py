@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from amaranth.back import rtlil
-from amaranth.hdl import ClockSignal, Elaboratable, Instance, ResetSignal, Value
+from amaranth.hdl import ClockSignal, Const, Elaboratable, Instance, ResetSignal, Value
+from amaranth.hdl._ir import PortDirection
+from amaranth.lib.wiring import In
 from poblano.component import Component
 from pyosys import libyosys as ys
 
@@ -139,7 +141,9 @@ class _EmissionPlatform:
 
     def _convert(self, component: Component) -> Module:
         name = component.module_name
-        text = rtlil.convert(component, name=name, platform=self, emit_src=False)
+        text = rtlil.convert(
+            component, name=name, platform=self, emit_src=False, ports=_directed_ports(component)
+        )
         text = _number_ports_from_one(_flat_module_names(text))
         ports, cells = _read_top(text, name)
         return Module(
@@ -163,6 +167,17 @@ def _signature_ports(component: Component) -> dict[str, Value]:
         "__".join(map(str, path)): Value.cast(value)
         for path, _, value in component.signature.flatten(component)
     }
+
+
+def _directed_ports(component: Component) -> dict[str, tuple[Value, PortDirection]]:
+    """Return the component's ports; the constant `ready` or `valid` of a stream is none."""
+    ports: dict[str, tuple[Value, PortDirection]] = {}
+    for path, member, value in component.signature.flatten(component):
+        signal = Value.cast(value)
+        if not isinstance(signal, Const):
+            direction = PortDirection.Input if member.flow is In else PortDirection.Output
+            ports["__".join(map(str, path))] = (signal, direction)
+    return ports
 
 
 def _flat_module_names(text: str) -> str:
