@@ -12,6 +12,7 @@ import gguf
 import gguf_bytes as build
 import numpy as np
 import pytest
+
 from poblano_golden.blocks import dequantise, from_checkpoint
 from poblano_golden.errors import PoblanoError
 from poblano_sw.model.gguf_file import GgufFile

@@ -8,6 +8,7 @@ from pathlib import Path
 import gguf_bytes as build
 import numpy as np
 import pytest
+
 from poblano_golden.errors import PoblanoError
 from poblano_sw.model import locate
 from poblano_sw.model.evaluate import perplexity

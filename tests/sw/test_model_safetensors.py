@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from poblano_golden.errors import PoblanoError
 from poblano_sw.model.safetensors_file import SafetensorsFile
 

@@ -8,6 +8,7 @@ import gguf_bytes as build
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
+
 from poblano_golden.errors import PoblanoError
 from poblano_sw.model.gguf_file import GgufFile
 from poblano_sw.model.locate import find_model

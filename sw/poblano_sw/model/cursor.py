@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from poblano_golden.errors import PoblanoError
 
 __all__ = ["Cursor", "map_file"]

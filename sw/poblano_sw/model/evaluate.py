@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+
 from poblano_golden.blocks import MxTensor, dequantise, quantise
 from poblano_golden.errors import PoblanoError
-
 from poblano_sw.model.llama import Floats, LlamaModel, Multiply
 from poblano_sw.model.policy import Policy
 

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 from gguf.quants import dequantize
+
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import SCALE_NAN
-
 from poblano_sw.model.cursor import Cursor, map_file
 
 __all__ = ["GgufFile", "TensorInfo"]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from poblano_golden.errors import PoblanoError
 
+from poblano_golden.errors import PoblanoError
 from poblano_sw.model.gguf_file import GgufFile
 from poblano_sw.model.tokenizer import Tokenizer
 

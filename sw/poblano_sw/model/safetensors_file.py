@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from poblano_golden.errors import PoblanoError
 
+from poblano_golden.errors import PoblanoError
 from poblano_sw.model.cursor import Cursor, map_file
 
 __all__ = ["SafetensorsFile", "SafetensorsInfo"]

@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 import regex
-from poblano_golden.errors import PoblanoError
 
+from poblano_golden.errors import PoblanoError
 from poblano_sw.model.gguf_file import GgufFile
 
 __all__ = ["Tokenizer"]
