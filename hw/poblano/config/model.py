@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Self
 
-from poblano_golden.formats import BLOCK_SIZE, MX_FORMATS
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails
 
 from poblano.arith.modes import parse_pair
 from poblano.config.quantities import (
+    FREQUENCY,
     SIZE,
     Frequency,
     Rate,
@@ -23,6 +23,7 @@ from poblano.config.quantities import (
     power_of_two,
     size_power_of_two,
 )
+from poblano_golden.formats import BLOCK_SIZE, MX_FORMATS
 
 __all__ = [
     "Configuration",
@@ -34,6 +35,9 @@ __all__ = [
     "TensorConfiguration",
     "VectorConfiguration",
 ]
+
+FASTEST_CLOCK = 10_000_000_000
+"""Hertz; a faster clock is a slip of the pen."""
 
 LARGEST_L1 = 1 << 32
 """L1 addresses are 32 bits wide."""
@@ -90,6 +94,12 @@ def _plain_name(text: str) -> str:
             "must be at most 40 lower-case letters, digits and underscores, a letter first"
         )
     return text
+
+
+def _plausible_clock(frequency: int) -> int:
+    if frequency > FASTEST_CLOCK:
+        raise broken_rule(f"must be at most {FREQUENCY.format(FASTEST_CLOCK)}")
+    return frequency
 
 
 class PipelineConfiguration(_Section):
@@ -250,9 +260,9 @@ class Configuration(_Section):
 
     name: Annotated[str, AfterValidator(_plain_name)]
     """Short name; stands in file headers and beside every figure."""
-    notes: str = ""
-    """Free text: what is published, what inferred. Not part of the hash."""
-    frequency: Frequency
+    notes: Annotated[str, Field(repr=False)] = ""
+    """Free text: what is published, what inferred. Part neither of the hash nor of any name."""
+    frequency: Annotated[Frequency, AfterValidator(_plausible_clock)]
     """Frequency of the one clock."""
     mesh: MeshConfiguration
     slice: SliceConfiguration
