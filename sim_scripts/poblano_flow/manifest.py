@@ -8,6 +8,7 @@ bits, every latency in clock cycles. Keys:
     generator       tool name to version
     configuration   name, hash, hash64 and values; null for a block emitted alone
     top             name of the outermost module
+    files           file to its SHA-256, this file apart (of an output folder only)
     modules         one entry a distinct module, children before their parents:
         name, kind, parameters, count (occurrences in the whole design), file
         clock, reset    port names, or null
@@ -29,9 +30,10 @@ from typing import Any, cast
 
 from amaranth.hdl import Shape, ShapeCastable
 from amaranth.lib import data, stream, wiring
-from poblano.config import Configuration
 from pydantic import BaseModel
 
+from poblano.config import Configuration
+from poblano.l1.sram import Sram
 from poblano_flow.emission import Emission, Module, Port
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "describe_shape",
     "generator_versions",
     "manifest_text",
+    "module_file",
 ]
 
 MANIFEST_VERSION = 1
@@ -66,6 +69,15 @@ def build_manifest(
         "top": emission.top.name,
         "modules": [_module(module, counts[module.name]) for module in emission.modules],
     }
+
+
+def module_file(module: Module) -> str:
+    """Return where a module's Verilog stands in an output folder.
+
+    SRAMs have a folder of their own: what stands there are models of memories that a memory
+    compiler or a technology library provides.
+    """
+    return f"{'sram' if isinstance(module.component, Sram) else 'rtl'}/{module.name}.v"
 
 
 def manifest_text(manifest: Mapping[str, Any]) -> str:
@@ -131,7 +143,7 @@ def _module(module: Module, count: int) -> dict[str, Any]:
     return {
         "name": module.name,
         "kind": module.kind,
-        "file": f"rtl/{module.name}.v",
+        "file": module_file(module),
         "parameters": {name: _plain(value) for name, value in module.parameters.items()},
         "count": count,
         "clock": "clk" if "clk" in ports - members.keys() else None,

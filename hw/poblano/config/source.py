@@ -29,7 +29,7 @@ Mark = tuple[int, int]
 """Line and column, both from 1."""
 
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,18})")
-_FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]+([eE][-+]?[0-9]+)?|(?<=[0-9])[eE][-+]?[0-9]+)")
+_FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 

@@ -1,0 +1,221 @@
+"""The demonstration on a model of the hardware that can be made to err."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poblano.config import Configuration, load
+from poblano_flow.demo import jobs, judge, prepare
+from poblano_flow.demo_report import AreaRow, Report, render
+from poblano_flow.demo_run import Backend, Request, run_demo
+from poblano_flow.matmul_job import MatmulJob, MatmulOutcome
+from poblano_golden import fp32
+from poblano_golden.errors import PoblanoError
+from poblano_golden.formats import BF16
+from poblano_golden.matmul import matmul
+from poblano_sw.matmul import plan_matmul
+from poblano_sw.model.llama import LINEARS, LlamaModel, load_gguf
+from poblano_sw.model.locate import find_model
+from poblano_sw.model.policy import load_policy
+
+PROMPT = "The taste of a poblano pepper is"
+
+
+def numpy_slice(
+    configuration: Configuration,
+    jobs: Sequence[MatmulJob],
+    *,
+    waves: bool,
+    progress: Callable[[str, int, int], None],
+) -> list[MatmulOutcome]:
+    """Stands for the simulated hardware: the golden products, the published cycle counts."""
+    outcomes: list[MatmulOutcome] = []
+    for number, job in enumerate(jobs):
+        progress("simulation", number, len(jobs))
+        d = matmul(job.a, job.b)
+        assert job.result == "bf16"
+        plan = plan_matmul(
+            configuration.slice, m=job.a.rows, n=job.b.rows, k=job.a.k, a=job.a.fmt,
+            b=job.b.fmt, result=BF16,
+        )  # fmt: skip
+        rounded = fp32.from_bf16_bits(fp32.to_bf16_bits(d))
+        loaded = (job.a.codes.size + job.b.codes.size) // 64
+        outcomes.append(
+            MatmulOutcome(
+                rounded, plan.phases.cycles, loaded, 0.25, Path("w.fst") if waves else None
+            )
+        )
+    progress("simulation", len(jobs), len(jobs))
+    return outcomes
+
+
+AREA = [
+    AreaRow("unit", "osu018", 12.34, "3.1 ns", "ABC, area recovered"),
+    AreaRow("engine", "osu018", None, "", "not estimated in this test"),
+]
+
+
+def backend(run_matmuls: Callable[..., list[MatmulOutcome]] = numpy_slice) -> Backend:
+    def write_verilog(_: Configuration, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / "manifest.json").write_text("{}")
+
+    return Backend(run_matmuls, write_verilog, lambda _: AREA)
+
+
+@pytest.fixture(scope="module")
+def model() -> LlamaModel:
+    return load_gguf(find_model())
+
+
+@pytest.fixture(scope="module")
+def bench() -> Configuration:
+    return load("bench")
+
+
+@pytest.fixture
+def request_(bench: Configuration, tmp_path: Path) -> Request:
+    return Request(
+        PROMPT, 1, load_policy("mixed"), bench, tmp_path / "demo", "poblano demo --layer 1"
+    )
+
+
+def test_a_right_run(model: LlamaModel, request_: Request) -> None:
+    report = run_demo(request_, model, backend())
+    assert report.passed
+    assert report.wrong == 0
+    assert [v.product.name for v in report.verdicts] == [
+        f"{phase}.{linear}" for phase in ("prefill", "decode") for linear in LINEARS
+    ]
+    tokens = len(model.tokenizer.encode(PROMPT))
+    per_token = 576 + 2 * 192 + 576 + 2 * 1536 + 576
+    assert report.results == (tokens + 1) * per_token
+    assert report.bits == 16 * report.results
+    for verdict in report.verdicts:
+        assert sum(verdict.where.values()) == pytest.approx(verdict.contract_cycles)
+        assert 0 < verdict.utilisation < 1
+        floor = 30 if "attn" in verdict.product.linear else 10
+        assert floor < verdict.snr_db < 60
+    page = (request_.folder / "report.html").read_text()
+    assert "bit exact" in page
+    assert request_.configuration.hash in page
+    assert 'href="rtl/manifest.json"' in page
+    assert "w.fst" in page
+    assert "12.34 kGE" in page
+    assert "http" not in page.replace("http://www.w3.org", "")  # needs nothing from the network
+
+
+def test_decode_follows_the_most_likely_token(model: LlamaModel) -> None:
+    prompt = model.tokenizer.encode(PROMPT)
+    layer = prepare(model, load_policy("mixed"), prompt, 0)
+    assert layer.continuation[:1] == model.continue_greedily(prompt, 1)
+    shapes = {product.name: product.shape for product in layer.products}
+    assert shapes["prefill.ffn_down"] == (len(prompt), 576, 1536)
+    assert shapes["decode.attn_k"] == (1, 192, 576)
+    whole = model.activations([*prompt, layer.continuation[0]], 0)
+    expected = whole["ffn_down"][-1:] @ model.weight(0, "ffn_down").T
+    decoded = next(p for p in layer.products if p.name == "decode.ffn_down")
+    np.testing.assert_allclose(decoded.reference, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("bit", [16, 31])
+def test_one_wrong_bit_fails_the_run(model: LlamaModel, request_: Request, bit: int) -> None:
+    def erring(*args: object, **kwargs: object) -> list[MatmulOutcome]:
+        outcomes = numpy_slice(*args, **kwargs)  # type: ignore[arg-type]
+        if not kwargs["waves"]:
+            bits = outcomes[5].d.view(np.uint32)  # type: ignore[union-attr]
+            bits[3, 700] ^= np.uint32(1 << bit)
+        return outcomes
+
+    report = run_demo(request_, model, backend(erring))
+    assert not report.passed
+    assert report.wrong == 1
+    verdict = next(v for v in report.verdicts if not v.passed)
+    assert verdict.product.name == "prefill.ffn_up"
+    assert verdict.first is not None
+    assert (verdict.first.row, verdict.first.column) == (3, 700)
+    assert verdict.first.expected ^ verdict.first.actual == 1 << bit
+    assert any("D[3, 700] must be 0x" in line for line in report.summary())
+    page = (request_.folder / "report.html").read_text()
+    assert "not as the model says" in page
+    assert "D[3, 700] must be 0x" in page
+
+
+def test_one_wrong_cycle_fails_the_run(model: LlamaModel, request_: Request) -> None:
+    def slow(*args: object, **kwargs: object) -> list[MatmulOutcome]:
+        outcomes = numpy_slice(*args, **kwargs)  # type: ignore[arg-type]
+        if not kwargs["waves"]:
+            outcomes[0] = replace(outcomes[0], cycles=outcomes[0].cycles + 1)
+        return outcomes
+
+    report = run_demo(request_, model, backend(slow))
+    assert not report.passed
+    assert any("prefill.attn_q: cycles must be" in line for line in report.summary())
+
+
+def test_a_missing_result_fails_the_run(model: LlamaModel, request_: Request) -> None:
+    def lossy(*args: object, **kwargs: object) -> list[MatmulOutcome]:
+        return numpy_slice(*args, **kwargs)[:-1]  # type: ignore[arg-type]
+
+    with pytest.raises(ValueError, match="zip"):
+        run_demo(request_, model, backend(lossy))
+    assert not (request_.folder / "report.html").exists()
+
+
+def test_an_interrupted_run_leaves_no_old_report(model: LlamaModel, request_: Request) -> None:
+    request_.folder.mkdir()
+    (request_.folder / "report.html").write_text("of an earlier run")
+
+    def broken(*_: object, **__: object) -> list[MatmulOutcome]:
+        raise PoblanoError("no simulator")
+
+    with pytest.raises(PoblanoError, match="no simulator"):
+        run_demo(request_, model, backend(broken))
+    assert not (request_.folder / "report.html").exists()
+
+
+def test_products_that_do_not_fit_l1_are_cut(model: LlamaModel) -> None:
+    """In 64 KiB, rows and columns are cut until operands and results fit; nothing is lost."""
+    tiny = load("tiny")
+    layer = prepare(model, load_policy("mixed"), model.tokenizer.encode(PROMPT), 0)
+    down = next(p for p in layer.products if p.name == "prefill.ffn_down")
+    work = list(jobs(tiny, [down]))
+    assert len(work) > 2
+    assert sum(job.a.rows * job.b.rows for job in work) == down.reference.size
+    outcomes = numpy_slice(tiny, work, waves=False, progress=lambda *_: None)
+    by_name = {job.name: outcome for job, outcome in zip(work, outcomes, strict=True)}
+    assert len(by_name) == len(work)
+    assert judge(tiny, down, by_name).passed
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prompt": ""}, "the prompt must have 1 to 8191 tokens; got 0 tokens"),
+        ({"layer": 30}, "layer must be 0 to 29, not 30"),
+        ({"layer": -1}, "layer must be 0 to 29, not -1"),
+    ],
+)
+def test_refuses(
+    model: LlamaModel, request_: Request, change: dict[str, object], message: str
+) -> None:
+    with pytest.raises(PoblanoError, match=message):
+        run_demo(replace(request_, **change), model, backend())
+
+
+def test_refuses_formats_that_the_engine_lacks(model: LlamaModel, request_: Request) -> None:
+    small = load("bench", ["slice.tensor.formats=[mxfp4*mxfp4]"])
+    with pytest.raises(PoblanoError, match=r"one of the engine's mxfp4\*mxfp4; got mxint8\*mxint8"):
+        run_demo(replace(request_, configuration=small), model, backend())
+
+
+def test_the_page_escapes_the_prompt(model: LlamaModel, request_: Request) -> None:
+    report: Report = run_demo(replace(request_, prompt="<b>bold</b> &"), model, backend())
+    page = render(report)
+    assert "<b>bold" not in page
+    assert "&lt;" in page
