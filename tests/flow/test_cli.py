@@ -108,8 +108,8 @@ def test_diff(capsys):
     ("arguments", "message"),
     [
         (["config", "show", "bnch"],
-         "a preset must be one of bench, jalapeno, small, tiny (did you mean 'bench'?); "
-         "got 'bnch'"),
+         ("a preset must be one of bench, jalapeno, small, tiny (did you mean 'bench'?); "
+         "got 'bnch'")),
         (["emit"], "give one of --preset, --config and --block; got none"),
         (["emit", "-p", "tiny", "-c", "x.yaml"],
          "give one of --preset and --config; got --preset tiny and --config x.yaml"),

@@ -57,17 +57,28 @@ def test_packages_import_one_way(package):
     assert violations(package, lambda name: name.partition(".")[0] in others) == []
 
 
-def free_of_amaranth(name):
+SHARED = ("config", "commands", "resources", "arith.modes")
+"""Modules of the hardware that software uses too, beside every engine's timing and layout."""
+
+SHARED_OF_EVERY_ENGINE = ("timing", "layout")
+
+
+def is_shared(name):
     """Whether software may import this name of the hardware."""
-    return name.startswith(("poblano.config", "poblano.commands", "poblano.resources")) or any(
-        part == "timing" for part in name.split(".")
+    inside = name.removeprefix("poblano.")
+    engine_part = inside.split(".")[1:2]
+    return any(f"{inside}.".startswith(f"{shared}.") for shared in SHARED) or (
+        engine_part != [] and engine_part[0] in SHARED_OF_EVERY_ENGINE
     )
 
 
-def test_software_uses_only_configuration_commands_and_timing_of_the_hardware():
+def test_software_uses_only_what_the_hardware_shares():
     def forbidden(name):
-        return name.partition(".")[0] == "poblano" and not free_of_amaranth(name)
+        return name.partition(".")[0] == "poblano" and not is_shared(name)
 
+    assert is_shared("poblano.tensor.timing.matmul_phases")
+    assert not is_shared("poblano.tensor.engine.TensorEngine")
+    assert not is_shared("poblano.configuration")
     assert violations("poblano_sw", forbidden) == []
 
 
@@ -76,27 +87,17 @@ def test_golden_needs_only_numpy():
     assert violations("poblano_golden", lambda name: name.partition(".")[0] not in allowed) == []
 
 
-def amaranth_free_modules():
-    """Return the hardware's modules that must import no Amaranth."""
+def shared_modules():
+    """Return the names of the hardware's modules that software uses too."""
     hw = ROOT / "hw"
-    paths = [
-        *(hw / "poblano" / "config").glob("*.py"),
-        *(hw / "poblano" / "commands").glob("*.py"),
-        *(hw / "poblano").glob("*/timing.py"),
-        hw / "poblano" / "arith" / "modes.py",
-        hw / "poblano" / "resources.py",
-    ]
-    names = [".".join(path.relative_to(hw).with_suffix("").parts) for path in paths]
-    return sorted(name.removesuffix(".__init__") for name in names)
+    paths = [path.relative_to(hw).with_suffix("") for path in (hw / "poblano").rglob("*.py")]
+    names = (".".join(path.parts).removesuffix(".__init__") for path in paths)
+    return sorted(name for name in names if is_shared(name))
 
 
-def test_list_of_modules_without_amaranth():
-    assert {"poblano.config", "poblano.arith.modes", "poblano.resources"} <= {
-        *amaranth_free_modules()
-    }
-
-
-def test_modules_without_amaranth():
+def test_shared_modules_import_no_amaranth():
+    names = shared_modules()
+    assert {"poblano.config", "poblano.config.model", "poblano.arith.modes"} <= {*names}
     code = (
         "import importlib, sys\n"
         "for name in sys.argv[1:]:\n"
@@ -104,9 +105,7 @@ def test_modules_without_amaranth():
         "    if 'amaranth' in sys.modules:\n"
         "        sys.exit(name)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *amaranth_free_modules()], capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
