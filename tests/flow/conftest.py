@@ -72,15 +72,15 @@ class Pair(Component):
                     leaf.i.valid.eq(1),
                 ]
         m.d.comb += self.o.payload.eq(leaves[-1].o.payload)
-        memory = Sram(depth=16, width=8)
-        m.submodules.memory = once(memory, platform)
+        words = Sram(depth=16, width=8)
+        m.submodules.words = once(words, platform)
         m.d.comb += [
-            memory.read_enable.eq(1),
-            memory.read_address.eq(self.i.payload.digits[0]),
-            memory.write_strobe.eq(self.i.valid),
-            memory.write_address.eq(self.i.payload.digits[1]),
-            memory.write_data.eq(self.i.payload.digits.as_value()),
-            self.taps[0].eq(memory.read_data),
+            words.read_enable.eq(1),
+            words.read_address.eq(self.i.payload.digits[0]),
+            words.write_strobe.eq(self.i.valid),
+            words.write_address.eq(self.i.payload.digits[1]),
+            words.write_data.eq(self.i.payload.digits.as_value()),
+            self.taps[0].eq(words.read_data),
             self.taps[1].eq(self.i.payload.digits[2]),
         ]
         return m

@@ -46,7 +46,7 @@ def test_manifest_says_what_was_emitted(pair):
         "leaf_0": leaf["name"],
         "leaf_1": leaf["name"],
         "leaf_2": other["name"],
-        "memory": sram["name"],
+        "words": sram["name"],
     }
     assert top["name_map"]["members"] == {
         "i.payload": "i__payload",
