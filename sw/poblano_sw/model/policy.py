@@ -191,7 +191,8 @@ def _mapping(
 ) -> dict[str, Any]:
     keys = ", ".join(sorted(needed | optional))
     if not isinstance(value, dict):
-        raise _error(document, at, f"must be a mapping with the keys {keys}", value)
+        what = "an entry" if at else "a policy"
+        raise _error(document, at, f"{what} must be a mapping with the keys {keys}", value)
     mapping = cast("dict[str, Any]", value)
     for key in mapping:
         if key not in needed | optional:
