@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -35,31 +36,32 @@ def write_folder(folder: Path, files: Mapping[str, str], *, force: bool = False)
     """
     folder = folder.resolve()
     check_replaceable(folder, force=force)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with _scratch(folder, "new") as new, _scratch(folder, "old") as old:
-        for name, text in files.items():
-            path = new / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        if not folder.exists():
-            new.rename(folder)
-            return
-        folder.rename(old / folder.name)
-        try:
-            new.rename(folder)
-        except OSError:
-            (old / folder.name).rename(folder)
-            raise
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _scratch(folder, "new") as new, _scratch(folder, "old") as old:
+            for name, text in files.items():
+                path = new / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            _swap(folder, new, old / folder.name)
+    except OSError as error:
+        error.filename, error.filename2 = str(folder), None  # not the scratch folder beside it
+        raise
 
 
 def check_replaceable(folder: Path, *, force: bool = False) -> None:
-    """Raise `PoblanoError` if `write_folder` would refuse `folder`."""
+    """Raise what `write_folder` would raise about `folder` before it writes anything."""
     folder = folder.resolve()
     if Path.cwd().is_relative_to(folder):
         raise PoblanoError(
             f"{folder}: the output folder must not be the current folder or one above it; "
             f"got {folder}"
         )
+    around = next(parent for parent in folder.parents if parent.exists())
+    if not around.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(around))
+    if not os.access(around, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(around))
     if not folder.exists() or force:
         return
     if not folder.is_dir():
@@ -100,6 +102,19 @@ def _manifest_digests(folder: Path) -> dict[str, str]:
         return {}
     files: Any = cast("dict[str, Any]", manifest).get("files") if isinstance(manifest, dict) else {}
     return cast("dict[str, str]", files) if isinstance(files, dict) else {}
+
+
+def _swap(folder: Path, new: Path, old: Path) -> None:
+    """Rename `new` to `folder`, and what was there to `old`."""
+    if not folder.exists():
+        new.rename(folder)
+        return
+    folder.rename(old)
+    try:
+        new.rename(folder)
+    except OSError:
+        old.rename(folder)
+        raise
 
 
 @contextlib.contextmanager

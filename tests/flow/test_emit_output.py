@@ -120,8 +120,9 @@ def test_full_disk_leaves_nothing(tmp_path):
     if mounted.returncode != 0:
         pytest.skip("mounting a small disk needs root")
     try:
-        with pytest.raises(OSError, match="No space left on device"):
+        with pytest.raises(OSError, match="No space left on device") as caught:
             write_folder(disk / "out", whole({"rtl/big.v": "x" * 200_000}))
+        assert caught.value.filename == str(disk / "out")
         assert listing(disk) == []
         write_folder(disk / "out", whole())
         with pytest.raises(OSError, match="No space left on device"):
@@ -130,3 +131,33 @@ def test_full_disk_leaves_nothing(tmp_path):
         assert len(list(disk.iterdir())) == 1
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_interruption_leaves_nothing(tmp_path, monkeypatch):
+    written = []
+
+    def interrupt(path, text, **_):
+        if written:
+            raise KeyboardInterrupt
+        written.append(path)
+        path.write_bytes(text.encode())
+
+    monkeypatch.setattr(type(tmp_path), "write_text", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(tmp_path / "out", whole())
+    assert len(written) == 1
+    assert listing(tmp_path) == []
+
+
+def test_folder_inside_a_file_is_refused_at_once(tmp_path):
+    (tmp_path / "file").write_text("words")
+    with pytest.raises(NotADirectoryError) as caught:
+        check_replaceable(tmp_path / "file" / "out")
+    assert caught.value.filename == str(tmp_path / "file")
+
+
+def test_unwritable_folder_is_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(PermissionError) as caught:
+        check_replaceable(tmp_path / "deep" / "out")
+    assert (caught.value.strerror, caught.value.filename) == ("Permission denied", str(tmp_path))
