@@ -78,6 +78,11 @@ def bench() -> Configuration:
     return load("bench")
 
 
+@pytest.fixture(autouse=True)
+def short_continuation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("poblano_flow.demo.CONTINUATION", 1)
+
+
 @pytest.fixture
 def request_(bench: Configuration, tmp_path: Path) -> Request:
     return Request(

@@ -30,6 +30,8 @@ Multiply = Callable[[int, str, Floats], Floats]
 LINEARS = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
 """The matrix multiplications of one layer, in the order in which they run."""
 
+_NORMS = ("attn_norm", "ffn_norm")
+
 _UNSUPPORTED = ("llama.expert_count", "llama.rope.scaling.type", "llama.attention.sliding_window")
 
 
@@ -174,6 +176,12 @@ class LlamaModel:
         self.tokenizer = Tokenizer(file)
         self._file = file
         self._weights: dict[str, Floats] = {}
+        needed = self.configuration.layers * (len(LINEARS) + len(_NORMS))
+        if needed > len(file.tensors):
+            raise PoblanoError(
+                f"{file.path}: llama.block_count {self.configuration.layers} needs {needed} "
+                f"tensors, the file has {len(file.tensors)}"
+            )
         shapes = self.configuration.tensor_shapes()
         self._output = "output.weight" if "output.weight" in file.tensors else "token_embd.weight"
         shapes.setdefault(self._output, shapes["token_embd.weight"])
