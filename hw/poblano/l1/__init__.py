@@ -1,0 +1,1 @@
+"""The scratchpad of a slice, and access to byte runs in it."""

@@ -1,0 +1,135 @@
+"""The array of tensor units: operands broadcast along rows and columns."""
+
+from __future__ import annotations
+
+from amaranth.hdl import *
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+
+from poblano.arith.latency import accumulator_latency, unit_latency
+from poblano.arith.operand import OperandDecoder, operand_layout
+from poblano.component import Component, once
+from poblano.config import SliceConfiguration
+from poblano.tensor.geometry import Geometry
+from poblano.tensor.row import TensorRow, unit_control_layout
+from poblano.tensor.sequencer import beat_layout
+
+__all__ = ["TensorArray"]
+
+
+class TensorArray(Component):
+    """`rows x cols` units; a beat of the sequencer meets its operands one cycle later.
+
+    The panels answer a beat in the cycle after it; operands are decoded and registered in that
+    cycle, and reach the units in the next. The accumulator write of a block's last beat follows
+    `poblano.tensor.timing.write_latency` cycles after the beat was issued.
+
+    Parameters
+    ----------
+    configuration:
+        The slice.
+
+    Members
+    -------
+    beat_valid, beat, mode:
+        The beat that the sequencer issues in this cycle.
+    a_codes, a_scales, b_codes, b_scales:
+        The panels' answer to the beat of the cycle before.
+    tile_done:
+        Pulses with the last write of a tile.
+    drain, drain_row, drain_bank, drain_accumulator:
+        Reads the accumulators of one row of units.
+    drained:
+        `cols` FP32 values, two cycles after `drain`.
+    """
+
+    def __init__(self, *, configuration: SliceConfiguration) -> None:
+        self.configuration = configuration
+        self.geometry = geometry = Geometry(configuration)
+        beat = beat_layout(configuration)
+        tensor = configuration.tensor
+        code_bits = 8 * geometry.a.block_bytes
+        super().__init__(
+            {
+                "beat_valid": In(1),
+                "beat": In(beat),
+                "mode": In(unit_control_layout(tensor)["mode"].shape),
+                "a_codes": In(data.ArrayLayout(code_bits, tensor.rows)),
+                "a_scales": In(data.ArrayLayout(8, tensor.rows)),
+                "b_codes": In(data.ArrayLayout(code_bits, tensor.cols)),
+                "b_scales": In(data.ArrayLayout(8, tensor.cols)),
+                "tile_done": Out(1),
+                "drain": In(1),
+                "drain_row": In(range(max(2, tensor.rows))),
+                "drain_bank": In(1),
+                "drain_accumulator": In(beat["accumulator"].shape),
+                "drained": Out(32 * tensor.cols),
+            }
+        )
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        tensor = self.configuration.tensor
+        stages = self._delays(m)
+
+        # operand B: one decoder a column, registered for the whole array
+        b = Signal(data.ArrayLayout(operand_layout(tensor.formats), tensor.cols))
+        for column in range(tensor.cols):
+            decoder = OperandDecoder(formats=tensor.formats, side="b")
+            m.submodules[f"decoder_{column}"] = once(decoder, platform)
+            m.d.comb += [
+                decoder.codes.eq(self.b_codes[column]),
+                decoder.scale.eq(self.b_scales[column]),
+                decoder.mode.eq(self.mode),
+                decoder.beat.eq(stages[1].beat.beat),
+                decoder.count.eq(stages[1].beat.count),
+            ]
+            m.d.sync += b[column].eq(decoder.operand)
+
+        reading = stages[1 + accumulator_latency(tensor.pipeline)]
+        adding = stages[2 + accumulator_latency(tensor.pipeline)]
+        writing = stages[2 + unit_latency(tensor.pipeline)]
+        m.d.comb += self.tile_done.eq(writing.valid & writing.beat.tile_last)
+
+        drain_row = Signal.like(self.drain_row)
+        m.d.sync += drain_row.eq(self.drain_row)
+        drained = []
+        for index in range(tensor.rows):
+            row = TensorRow(configuration=tensor)
+            m.submodules[f"row_{index}"] = once(row, platform)
+            m.d.comb += [
+                row.codes.eq(self.a_codes[index]),
+                row.scale.eq(self.a_scales[index]),
+                row.mode.eq(self.mode),
+                row.beat.eq(stages[1].beat.beat),
+                row.count.eq(stages[1].beat.count),
+                row.b.eq(b),
+                row.control.mode.eq(self.mode),
+                row.control.first_beat.eq(stages[2].beat.first_beat),
+                row.control.last_beat.eq(stages[2].beat.last_beat),
+                row.control.valid.eq(stages[2].valid),
+                row.read_address.eq(self._address(reading.beat)),
+                row.first_block.eq(adding.beat.first_block),
+                row.write_enable.eq(writing.valid & writing.beat.last_beat),
+                row.write_address.eq(self._address(writing.beat)),
+                row.drain.eq(self.drain & (self.drain_row == index)),
+                row.drain_address.eq(Cat(self.drain_accumulator, self.drain_bank)),
+            ]
+            drained.append(row.drained)
+        m.d.sync += self.drained.eq(Array(drained)[drain_row])
+        return m
+
+    def _address(self, beat) -> Value:
+        return Cat(beat.accumulator, beat.bank)
+
+    def _delays(self, m: Module) -> list:
+        """Return the beat as it was 0, 1, 2 ... cycles ago, up to the accumulator write."""
+        layout = data.StructLayout({"valid": 1, "beat": self.beat.shape()})
+        now = Signal(layout, name="beat_0")
+        m.d.comb += [now.valid.eq(self.beat_valid), now.beat.eq(self.beat)]
+        stages = [now]
+        for age in range(1, 3 + unit_latency(self.configuration.tensor.pipeline)):
+            stage = Signal(layout, name=f"beat_{age}")
+            m.d.sync += stage.eq(stages[-1])
+            stages.append(stage)
+        return stages

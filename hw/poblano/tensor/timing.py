@@ -1,0 +1,237 @@
+"""The tensor engine's timing contract; imports no Amaranth.
+
+The engine is four processes that meet at two-place buffers: fetch fills panels, the sequencer
+multiplies them, drain empties finished tiles, the writer stores items. Each event below is the
+cycle in which the hardware does the thing; every `max` is one of the hardware's waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from poblano.arith.latency import unit_latency
+from poblano.arith.modes import Mode
+from poblano.config import SliceConfiguration
+from poblano.l1.timing import LINE_READER_LATENCY, lines_touched, run_cycles
+from poblano.tensor.geometry import Geometry, Side
+from poblano.tensor.layout import format_of, num_blocks
+from poblano_golden.formats import BLOCK_SIZE, MxFormat
+
+__all__ = [
+    "ITEM_LATENCY",
+    "ITEM_QUEUE_DEPTH",
+    "QUANTISER_STAGES",
+    "Phases",
+    "matmul_cycles",
+    "matmul_phases",
+    "write_latency",
+]
+
+QUANTISER_STAGES = 1
+"""Pipeline registers inside the quantiser of results."""
+
+ITEM_LATENCY = 3 + QUANTISER_STAGES
+"""Cycles from a drain step to its item's arrival in the queue."""
+
+ITEM_QUEUE_DEPTH = 8
+"""Result items that may be on their way or queued."""
+
+_FIRST_FETCH = 3
+"""The cycle in which the first line is asked for: decode, start, request, line."""
+
+
+def write_latency(configuration: SliceConfiguration) -> int:
+    """Return the cycles from a block's last beat to the write of its accumulator."""
+    return 2 + unit_latency(configuration.tensor.pipeline)
+
+
+@dataclass(frozen=True)
+class Phases:
+    """Where the cycles of a product went.
+
+    Attributes
+    ----------
+    cycles:
+        From issue to the last byte written.
+    beats:
+        Cycles in which the array multiplied.
+    fetch_wait:
+        Cycles in which the array waited for operands after the first k-block began.
+    add_wait:
+        Cycles in which it waited for an addition to the same accumulators.
+    drain_wait:
+        Cycles in which it waited for a bank of accumulators.
+    fill, tail:
+        Cycles before the first beat and after the last.
+    """
+
+    cycles: int
+    beats: int
+    fetch_wait: int
+    add_wait: int
+    drain_wait: int
+    fill: int
+    tail: int
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A product with axis m resolved by exchanging its operands, as the decoder does."""
+
+    configuration: SliceConfiguration
+    values: Mapping[str, int]
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """Names of the operands on the array's row side and column side."""
+        return ("a", "b") if self.values["axis"] == 0 else ("b", "a")
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns of the results."""
+        m, n = self.values["m"], self.values["n"]
+        return (m, n) if self.values["axis"] == 0 else (n, m)
+
+    def tiles(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield first row, first column, rows and columns of every tile, rows innermost."""
+        geometry = Geometry(self.configuration)
+        rows, cols = self.size
+        for col in range(0, cols, geometry.b.tile):
+            for row in range(0, rows, geometry.a.tile):
+                yield (
+                    row,
+                    col,
+                    min(geometry.a.tile, rows - row),
+                    min(geometry.b.tile, cols - col),
+                )
+
+    def fetch_cycles(self, side: Side, name: str, first: int, rows: int, block: int) -> int:
+        """Cycles to fetch one operand's scales and codes for a k-block of a tile."""
+        fmt = format_of(self.values[f"{name}_format"])
+        assert isinstance(fmt, MxFormat)
+        size = fmt.block_bytes
+
+        def address(part: str, bytes_each: int) -> int:
+            start = self.values[f"{name}_{part}s"] + first * bytes_each
+            return (start + block * self.values[f"{name}_{part}_stride"]) % side.line
+
+        return run_cycles(address("scale", 1), rows, side.line, side.tile) + run_cycles(
+            address("code", size), rows * size, side.line, side.chunk
+        )
+
+    def row_items(self, cols: int) -> tuple[tuple[int, int], ...]:
+        """For every item of a tile's row: drain steps that complete it, and results in it."""
+        return _row_items(cols, Geometry(self.configuration).b.rows, self.is_mx)
+
+    @property
+    def is_mx(self) -> bool:
+        """Whether results are quantised."""
+        return isinstance(format_of(self.values["d_format"]), MxFormat)
+
+    def item_writes(self, row: int, col: int, results: int) -> int:
+        """Line writes of the item that begins at result [row, col]."""
+        values, line = self.values, self.configuration.l1.line
+        fmt = format_of(values["d_format"])
+        if isinstance(fmt, MxFormat):
+            block = col // BLOCK_SIZE * values["d_code_stride"]
+            address = values["d_codes"] + block + row * fmt.block_bytes
+            return lines_touched(address, fmt.block_bytes, line) + 1
+        size = fmt.element_bits // 8
+        address = values["d_codes"] + row * values["d_code_stride"] + col * size
+        return lines_touched(address, results * size, line)
+
+
+@cache
+def _row_items(cols: int, width: int, is_mx: bool) -> tuple[tuple[int, int], ...]:
+    if not is_mx:
+        return tuple((1, min(width, cols - col)) for col in range(0, cols, width))
+    items: list[tuple[int, int]] = []
+    steps = filled = taken = 0
+    while taken < cols or filled:
+        steps += 1
+        taken, filled = min(cols, taken + width), filled + min(width, cols - taken)
+        if filled >= BLOCK_SIZE or taken == cols:
+            results = min(filled, BLOCK_SIZE)
+            items.append((steps, results))
+            filled -= results
+            steps = 0
+    return tuple(items)
+
+
+def matmul_phases(configuration: SliceConfiguration, values: Mapping[str, int]) -> Phases:
+    """Return the cycles of a `tensor.matmul` from issue to last write, and where they went."""
+    product = _Product(configuration, values)
+    geometry = Geometry(configuration)
+    a, b = (format_of(values[f"{name}_format"]) for name in product.sides)
+    assert isinstance(a, MxFormat)
+    assert isinstance(b, MxFormat)
+    beats_per_block = Mode(a, b).beats
+
+    fetched = _FIRST_FETCH  # first cycle in which the next k-block's fetch may run
+    freed = [0, 0]  # cycle after the last beat from each panel
+    may_add = 0  # first cycle in which the same accumulators can be added to
+    may_issue = 0  # cycle after the last beat
+    drained = [0, 0]  # cycle after the last drain step of each bank
+    drain_free = 0
+    popped = [0] * ITEM_QUEUE_DEPTH  # cycle after the item that many before was popped
+    writer_free = 0
+    total = fetch_wait = add_wait = drain_wait = fill = 0
+    block_index = 0
+    end = 0
+
+    for tile, (row, col, rows, cols) in enumerate(product.tiles()):
+        row_tiles = -(-rows // geometry.a.rows)
+        col_tiles = -(-cols // geometry.b.rows)
+        beats = row_tiles * col_tiles * beats_per_block
+        for block in range(num_blocks(values["k"])):
+            panel = block_index % 2
+            begin_fetch = max(fetched, freed[panel] + 1)
+            fetched = (
+                begin_fetch
+                + product.fetch_cycles(geometry.a, product.sides[0], row, rows, block)
+                + product.fetch_cycles(geometry.b, product.sides[1], col, cols, block)
+            )
+            full = fetched + LINE_READER_LATENCY
+            bank_free = drained[tile % 2] if block == 0 else 0
+            begin = max(may_issue, may_add, full, bank_free)
+            if block_index == 0:
+                fill = begin
+            else:
+                fetch_wait += max(0, full - max(may_issue, may_add, bank_free))
+                drain_wait += max(0, bank_free - max(may_issue, may_add))
+                add_wait += max(0, may_add - may_issue)
+            may_issue = begin + beats
+            may_add = begin + geometry.add_loop
+            freed[panel] = may_issue
+            total += beats
+            block_index += 1
+
+        step = max(drain_free, may_issue - 1 + write_latency(configuration) + 1)
+        for line in range(rows):
+            first = 0
+            for steps, results in product.row_items(cols):
+                step = max(step + steps - 1, popped[0])  # the step that completes the item
+                start = max(step + ITEM_LATENCY + 1, writer_free)
+                writer_free = start + product.item_writes(row + line, col + first, results)
+                popped = [*popped[1:], writer_free]
+                first += results
+                step += 1
+        drain_free = step
+        drained[tile % 2] = step
+        end = writer_free
+    return Phases(
+        cycles=end,
+        beats=total,
+        fetch_wait=fetch_wait,
+        add_wait=add_wait,
+        drain_wait=drain_wait,
+        fill=fill,
+        tail=end - may_issue,
+    )
+
+
+def matmul_cycles(configuration: SliceConfiguration, values: Mapping[str, int]) -> int:
+    """Return the cycles of a `tensor.matmul` from issue to last write without contention."""
+    return matmul_phases(configuration, values).cycles
