@@ -154,7 +154,7 @@ def pack(t: MxTensor) -> tuple[U8, U8]:
     blocks = _in_blocks(t.codes)
     if t.fmt.storage_bits == 4:
         blocks = blocks[..., 0::2] | (blocks[..., 1::2] << np.uint8(4))
-    return np.ascontiguousarray(blocks.transpose(1, 0, 2)), np.ascontiguousarray(t.scales.T)
+    return blocks.transpose(1, 0, 2).copy(), t.scales.T.copy()
 
 
 def unpack(codes: U8, scales: U8, fmt: MxFormat, k: int, rule: str = GIVEN) -> MxTensor:

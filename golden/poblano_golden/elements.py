@@ -69,7 +69,7 @@ def encode(values: F32 | F64, fmt: MxFormat) -> U8:
     nan = np.isnan(exact)
     magnitude = np.minimum(np.where(nan, 0.0, np.abs(exact)), fmt.largest)
     fraction_bits, least = _significand(fmt)
-    exponent = np.maximum(np.frexp(magnitude)[1] - 1, least)
+    exponent = np.frexp(np.maximum(magnitude, 2.0**least))[1] - 1
     steps = np.rint(np.ldexp(magnitude, fraction_bits - exponent)).astype(np.int64)
     # A significand that rounds up to the next power of two carries into the exponent field.
     code = steps + ((exponent - least).astype(np.int64) << fraction_bits)
