@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
+
 from poblano.arith.modes import modes
-from poblano.commands import COMMANDS, MATMUL, WORD_BYTES, CommandError, by_mnemonic, by_opcode
+from poblano.commands import COMMANDS, WORD_BYTES, CommandError, by_mnemonic, by_opcode
+from poblano.commands.reference import markdown
 from poblano.config import load
 from poblano_golden.formats import BF16, FP32, MXFP4, MXFP8_E5M2, MXINT8
 from poblano_sw.assembler import assemble, disassemble, encode
@@ -151,3 +154,8 @@ def test_columns_are_split_into_whole_tiles_that_fit():
         plan_matmul(TINY, n=len(parts[0]) + 32, **spec)
     with pytest.raises(CommandError):
         split_columns(TINY, n=500, **{**spec, "m": 500})
+
+
+def test_the_reference_page_is_the_table():
+    page = Path(__file__).parents[2] / "docs" / "commands.md"
+    assert page.read_text() == markdown(), "poblano commands --markdown > docs/commands.md"

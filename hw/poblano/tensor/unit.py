@@ -5,6 +5,9 @@ from __future__ import annotations
 from amaranth.hdl import *
 from amaranth.lib.wiring import In, Out
 
+from poblano.arith.dot_product import DotProduct
+from poblano.arith.fp32_adder import Fp32Adder
+from poblano.arith.fp32_round import Fp32Round
 from poblano.arith.lanes import LanePlan
 from poblano.arith.operand import operand_layout
 from poblano.component import Component
@@ -47,6 +50,16 @@ class TensorUnit(Component):
         add_stages: int = 2,
     ) -> None:
         self.plan = LanePlan(formats)
+        self.dot = DotProduct(
+            formats=formats, multiply_stages=multiply_stages, sum_stages=sum_stages
+        )
+        self.round = Fp32Round(
+            width=self.plan.sum_width,
+            exponents=self.plan.sum_exponent_range,
+            infinities=self.plan.has_infinity,
+            stages=round_stages,
+        )
+        self.add = Fp32Adder(stages=add_stages)
         layout = operand_layout(formats)
         super().__init__(
             {
@@ -60,3 +73,29 @@ class TensorUnit(Component):
                 "result": Out(32),
             }
         )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dot = dot = self.dot
+        m.submodules.round = rounding = self.round
+        m.submodules.add = add = self.add
+        m.d.comb += [
+            dot.a.eq(self.a),
+            dot.b.eq(self.b),
+            dot.mode.eq(self.mode),
+            dot.first.eq(self.first_beat),
+            dot.last.eq(self.last_beat),
+            dot.valid.eq(self.valid),
+            rounding.value.eq(dot.sum),
+            rounding.exponent.eq(dot.exponent),
+            rounding.nan.eq(dot.nan),
+            add.a.eq(self.accumulator),
+            add.b.eq(rounding.result),
+            self.result.eq(add.result),
+        ]
+        if self.plan.has_infinity:
+            m.d.comb += [
+                rounding.infinity.eq(dot.infinity),
+                rounding.infinity_sign.eq(dot.infinity_sign),
+            ]
+        return m
