@@ -6,14 +6,18 @@ from amaranth.hdl import *
 from amaranth.lib.wiring import In, Out
 
 from poblano.component import Component
+from poblano_golden.formats import BF16, FP32
 
 __all__ = ["Fp32ToBf16"]
 
+_DROPPED = FP32.element_bits - BF16.element_bits
+
 
 class Fp32ToBf16(Component):
-    """Rounds an IEEE 754 binary32 number to BF16. Combinational.
+    """Rounds one binary32 number to BF16.
 
-    To nearest, ties to even; subnormals are kept; overflow gives infinity; any NaN gives 0x7FC0.
+    IEEE 754 to nearest, ties to even; subnormals are kept, overflow gives infinity, the sign of
+    zero is kept, and every NaN becomes 0x7FC0. Combinational.
 
     Members
     -------
@@ -24,15 +28,25 @@ class Fp32ToBf16(Component):
     """
 
     def __init__(self) -> None:
-        super().__init__({"i": In(32), "o": Out(16)})
+        super().__init__({"i": In(FP32.element_bits), "o": Out(BF16.element_bits)})
 
-    def elaborate(self, platform) -> Module:
+    def elaborate(self, platform: object) -> Module:
+        # The formats share the exponent, so one is added to the kept bits as to an integer: a
+        # carry out of the fraction enters the exponent, and out of the largest number infinity.
         m = Module()
-        # BF16 is the upper half of binary32: a carry out of the fraction lands in the exponent.
-        kept = self.i[16:]
-        round_up = Signal()
-        m.d.comb += round_up.eq(self.i[15] & (self.i[:15].any() | kept[0]))
-        is_nan = Signal()
-        m.d.comb += is_nan.eq(self.i[23:31].all() & self.i[:23].any())
-        m.d.comb += self.o.eq(Mux(is_nan, 0x7FC0, kept + round_up))
+        dropped, kept, sign = self.i[:_DROPPED], self.i[_DROPPED:-1], self.i[-1]
+        nan, up, magnitude = Signal(), Signal(), Signal(len(kept))
+        m.d.comb += [
+            nan.eq(self.i[FP32.mantissa_bits : -1].all() & self.i[: FP32.mantissa_bits].any()),
+            up.eq(dropped[-1] & (dropped[:-1].any() | kept[0])),
+            magnitude.eq(kept + up),
+        ]
+        quiet = BF16.mantissa_bits - 1
+        m.d.comb += self.o.eq(
+            Cat(
+                magnitude[:quiet] & ~nan.replicate(quiet),
+                magnitude[quiet:] | nan.replicate(len(magnitude) - quiet),
+                sign & ~nan,
+            )
+        )
         return m
