@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from amaranth.hdl import *
 from amaranth.lib import wiring
 
-__all__ = ["Component", "Emitter", "once"]
+__all__ = ["Component", "Emitter", "once", "share"]
 
 
 class Component(wiring.Component):
@@ -54,3 +54,13 @@ def once(component: Component, platform: Any) -> Elaboratable:
     """
     instance = getattr(platform, "instance", None)
     return component if instance is None else instance(component)
+
+
+def share(component: Component, **signals: Any) -> None:
+    """Let input ports of `component` be existing signals of its parent.
+
+    For wide operands that are broadcast: an assignment would give every instance a copy of the
+    signal, in the netlist and in the Verilog.
+    """
+    for name, signal in signals.items():
+        setattr(component, name, signal)

@@ -118,7 +118,9 @@ class _EmissionPlatform:
     def instance(self, component: Component) -> Elaboratable:
         name = component.module_name
         if name not in self.modules:
-            self.modules[name] = self._convert(component)
+            # a fresh one: ports of `component` may be signals of its parent (see `share`)
+            fresh = type(component)(**component.parameters)
+            self.modules[name] = self._convert(fresh)
         component._MustUse__used = True  # noqa: SLF001 (the instance stands for it)
         ports = _signature_ports(component)
         connections: dict[str, Value] = {}

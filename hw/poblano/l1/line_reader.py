@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from poblano.commands import ADDRESS_WIDTH
 from poblano.component import Component
+from poblano.l1.byte_shift import byte_shift_right
 
 __all__ = ["LineReader", "run_layout"]
 
@@ -168,8 +169,7 @@ class LineReader(Component):
             m.d.sync += held_data.eq(self.memory_data)
         window = Signal(16 * self.line)
         m.d.comb += window.eq(Cat(Mux(stage.joins, held_data, self.memory_data), self.memory_data))
-        shifted = Signal(8 * max(self.chunks))
-        m.d.comb += shifted.eq(window >> (stage.offset << 3))
+        shifted = byte_shift_right(m, window, stage.offset, "shifted")
         m.d.sync += [
             self.chunk_valid.eq(stage.emits),
             self.chunk_kind.eq(stage.kind),

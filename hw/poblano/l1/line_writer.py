@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from poblano.commands import ADDRESS_WIDTH
 from poblano.component import Component
+from poblano.l1.byte_shift import byte_shift_left
 from poblano.l1.scratchpad import write_layout
 
 __all__ = ["LineWriter", "write_run_layout"]
@@ -88,8 +89,8 @@ class LineWriter(Component):
         window_strobes = Signal(2 * self.line)
         m.d.comb += [
             index.eq(first + second),
-            window.eq(run.data << (offset << 3)),
-            window_strobes.eq(strobes << offset),
+            window.eq(byte_shift_left(m, run.data, offset, 8, "data")),
+            window_strobes.eq(byte_shift_left(m, strobes, offset, 1, "strobes")),
             self.runs.ready.eq(second | ~straddles),
             self.outside.eq(self.runs.valid & (index >= self.lines)),
             self.memory.valid.eq(self.runs.valid & ~self.outside),

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from poblano.arith.latency import accumulator_latency, unit_latency
 from poblano.arith.operand import OperandDecoder, operand_layout
-from poblano.component import Component, once
+from poblano.component import Component, once, share
 from poblano.config import SliceConfiguration
 from poblano.tensor.geometry import Geometry
 from poblano.tensor.row import TensorRow, unit_control_layout
@@ -76,45 +76,53 @@ class TensorArray(Component):
         b = Signal(data.ArrayLayout(operand_layout(tensor.formats), tensor.cols))
         for column in range(tensor.cols):
             decoder = OperandDecoder(formats=tensor.formats, side="b")
+            share(
+                decoder,
+                codes=self.b_codes[column],
+                scale=self.b_scales[column],
+                mode=self.mode,
+                beat=stages[1].beat.beat,
+                count=stages[1].beat.count,
+            )
             m.submodules[f"decoder_{column}"] = once(decoder, platform)
-            m.d.comb += [
-                decoder.codes.eq(self.b_codes[column]),
-                decoder.scale.eq(self.b_scales[column]),
-                decoder.mode.eq(self.mode),
-                decoder.beat.eq(stages[1].beat.beat),
-                decoder.count.eq(stages[1].beat.count),
-            ]
             m.d.sync += b[column].eq(decoder.operand)
 
         reading = stages[1 + accumulator_latency(tensor.pipeline)]
         adding = stages[2 + accumulator_latency(tensor.pipeline)]
         writing = stages[2 + unit_latency(tensor.pipeline)]
-        m.d.comb += self.tile_done.eq(writing.valid & writing.beat.tile_last)
+        control = Signal(unit_control_layout(tensor))
+        write_enable = Signal()
+        m.d.comb += [
+            control.mode.eq(self.mode),
+            control.first_beat.eq(stages[2].beat.first_beat),
+            control.last_beat.eq(stages[2].beat.last_beat),
+            control.valid.eq(stages[2].valid),
+            write_enable.eq(writing.valid & writing.beat.last_beat),
+            self.tile_done.eq(writing.valid & writing.beat.tile_last),
+        ]
 
         drain_row = Signal.like(self.drain_row)
         m.d.sync += drain_row.eq(self.drain_row)
         drained = []
         for index in range(tensor.rows):
             row = TensorRow(configuration=tensor)
+            share(
+                row,
+                codes=self.a_codes[index],
+                scale=self.a_scales[index],
+                mode=self.mode,
+                beat=stages[1].beat.beat,
+                count=stages[1].beat.count,
+                b=b,
+                control=control,
+                read_address=self._address(reading.beat),
+                first_block=adding.beat.first_block,
+                write_enable=write_enable,
+                write_address=self._address(writing.beat),
+                drain_address=Cat(self.drain_accumulator, self.drain_bank),
+            )
             m.submodules[f"row_{index}"] = once(row, platform)
-            m.d.comb += [
-                row.codes.eq(self.a_codes[index]),
-                row.scale.eq(self.a_scales[index]),
-                row.mode.eq(self.mode),
-                row.beat.eq(stages[1].beat.beat),
-                row.count.eq(stages[1].beat.count),
-                row.b.eq(b),
-                row.control.mode.eq(self.mode),
-                row.control.first_beat.eq(stages[2].beat.first_beat),
-                row.control.last_beat.eq(stages[2].beat.last_beat),
-                row.control.valid.eq(stages[2].valid),
-                row.read_address.eq(self._address(reading.beat)),
-                row.first_block.eq(adding.beat.first_block),
-                row.write_enable.eq(writing.valid & writing.beat.last_beat),
-                row.write_address.eq(self._address(writing.beat)),
-                row.drain.eq(self.drain & (self.drain_row == index)),
-                row.drain_address.eq(Cat(self.drain_accumulator, self.drain_bank)),
-            ]
+            m.d.comb += row.drain.eq(self.drain & (self.drain_row == index))
             drained.append(row.drained)
         m.d.sync += self.drained.eq(Array(drained)[drain_row])
         return m

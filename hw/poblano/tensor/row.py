@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from poblano.arith.lanes import LanePlan
 from poblano.arith.modes import operand_formats
 from poblano.arith.operand import OperandDecoder, operand_layout
-from poblano.component import Component, once
+from poblano.component import Component, once, share
 from poblano.config import TensorConfiguration
 from poblano.tensor.unit import TensorUnit
 
@@ -125,15 +125,16 @@ class TensorRow(Component):
                 round_stages=pipeline.round,
                 add_stages=pipeline.add,
             )
+            share(
+                unit,
+                a=a,
+                b=self.b[column],
+                mode=self.control.mode,
+                first_beat=self.control.first_beat,
+                last_beat=self.control.last_beat,
+                valid=self.control.valid,
+                accumulator=before.word_select(column, 32),
+            )
             m.submodules[f"unit_{column}"] = once(unit, platform)
-            m.d.comb += [
-                unit.a.eq(a),
-                unit.b.eq(self.b[column]),
-                unit.mode.eq(self.control.mode),
-                unit.first_beat.eq(self.control.first_beat),
-                unit.last_beat.eq(self.control.last_beat),
-                unit.valid.eq(self.control.valid),
-                unit.accumulator.eq(before.word_select(column, 32)),
-                write.data.word_select(column, 32).eq(unit.result),
-            ]
+            m.d.comb += write.data.word_select(column, 32).eq(unit.result)
         return m
