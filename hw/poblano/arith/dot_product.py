@@ -5,6 +5,9 @@ from __future__ import annotations
 from amaranth.hdl import *
 from amaranth.lib.wiring import In, Out
 
+from poblano.arith.datapath import delayed
+from poblano.arith.four_bit_sum import four_bit_sum
+from poblano.arith.lane_sum import lane_sum
 from poblano.arith.lanes import LanePlan
 from poblano.arith.operand import operand_layout
 from poblano.component import Component
@@ -75,3 +78,77 @@ class DotProduct(Component):
                 "sum_valid": Out(1),
             }
         )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        early, late = self.multiply_stages, self.sum_stages
+        valid, last = self._controls(m, Cat(self.valid, self.last), early, "at_sum")
+        first = delayed(m, self.first, early, "first_at_sum")
+        if self.plan.four_bit_only:
+            total = four_bit_sum(m, self.a, self.b, early)
+            m.d.comb += self.sum.eq(delayed(m, total, late, "sum"))
+        else:
+            mode = delayed(m, self.mode, early, "mode_at_sum")
+            partial = Signal.like(self.sum, reset_less=True)
+            held, total = Signal(len(self.sum)), Signal.like(self.sum)
+            m.d.comb += [
+                held.eq(Mux(first, 0, partial)),
+                total.eq(lane_sum(m, self.plan, self.a, self.b, mode, early, held)),
+            ]
+            with m.If(valid):
+                m.d.sync += partial.eq(total)
+            m.d.comb += self.sum.eq(partial if late else total)
+
+        exponent = Signal.like(self.exponent)
+        m.d.comb += [
+            exponent.eq(self.a.exponent + self.b.exponent),
+            self.exponent.eq(delayed(m, exponent, early + late, "exponent")),
+            self.sum_valid.eq(self._controls(m, valid & last, late, "at_end")[0]),
+        ]
+        self._special(m, valid, first)
+        return m
+
+    def _controls(self, m: Module, bits: Value, cycles: int, name: str) -> Value:
+        """Delay control bits by registers that reset to 0."""
+        value = bits
+        for cycle in range(cycles):
+            register = Signal(len(bits), name=f"{name}_{cycle + 1}")
+            m.d.sync += register.eq(value)
+            value = register
+        return value
+
+    def _special(self, m: Module, valid: Value, first: Value) -> None:
+        """Gather what makes the block's result NaN or infinite, over its beats."""
+        nan, positive, negative = Signal(), C(0, 1), C(0, 1)
+        m.d.comb += nan.eq(self.a.nan | self.b.nan)
+        if self.plan.has_infinity:
+            sign = (self.a.sign ^ self.b.sign)[::2]
+            infinite, invalid = Signal(len(sign)), Signal(len(sign))
+            positive, negative = Signal(), Signal()
+            m.d.comb += [
+                infinite.eq(self.a.infinity | self.b.infinity),
+                invalid.eq((self.a.infinity & self.b.zero) | (self.b.infinity & self.a.zero)),
+                nan.eq(self.a.nan | self.b.nan | invalid.any()),
+                positive.eq((infinite & ~sign).any()),
+                negative.eq((infinite & sign).any()),
+            ]
+        beat = delayed(m, Cat(nan, positive, negative), self.multiply_stages, "special_beat")
+        block = Signal(len(beat))
+        if self.plan.largest_beats == 1:
+            m.d.comb += block.eq(beat)
+            out = delayed(m, block, self.sum_stages, "special")
+        else:
+            partial = Signal(len(beat), reset_less=True)
+            m.d.comb += block.eq(beat | Mux(first, 0, partial))
+            with m.If(valid):
+                m.d.sync += partial.eq(block)
+            out = partial if self.sum_stages else block
+        nan, positive, negative = out
+        if self.plan.has_infinity:
+            m.d.comb += [
+                self.nan.eq(nan | (positive & negative)),
+                self.infinity.eq(positive | negative),
+                self.infinity_sign.eq(negative),
+            ]
+        else:
+            m.d.comb += self.nan.eq(nan)

@@ -24,9 +24,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from poblano_golden.formats import BLOCK_SIZE, SCALE_BIAS, MxFormat
-
 from poblano.arith.modes import Mode, modes
+from poblano_golden.formats import BLOCK_SIZE, SCALE_BIAS, MxFormat
 
 __all__ = ["NIBBLE", "LanePlan", "largest_magnitude", "largest_shift"]
 
@@ -112,17 +111,32 @@ class LanePlan:
     def element_shift(self) -> int:
         """Largest shift that one side asks of a lane."""
         floats = max(largest_shift(mode.a) for mode in self.modes)
-        return max(floats, NIBBLE) if any(_weighs_high_nibbles(m) for m in self.modes) else floats
+        wide = any(_has_integer(mode) and mode.beats == 4 for mode in self.modes)
+        return max(floats, NIBBLE) if wide else floats
 
     def product_shift(self, lane: int) -> int:
-        """Return the largest sum of both sides' shifts on an even lane."""
-        return max(self._lane_shift(mode, lane) for mode in self.modes)
+        """Return the largest shift, both sides together, that a product of an even lane needs."""
+        return max(_product_shift(mode, lane) for mode in self.modes)
 
-    def _lane_shift(self, mode: Mode, lane: int) -> int:
-        shift = largest_shift(mode.a) + largest_shift(mode.b)
-        if mode.beats < 4 or lane % 4 == 0:
-            return shift
-        return shift + NIBBLE if _weighs_high_nibbles(mode) else 0
+    def shifts_add(self, lane: int) -> bool:
+        """Whether a mode has both sides ask for a shift on an even lane."""
+        modes = [mode for mode in self.modes if mode.beats == 4]
+        if lane % 4 == 0:
+            return any(not mode.a.is_integer and not mode.b.is_integer for mode in modes)
+        return any(mode.a.is_integer != mode.b.is_integer for mode in modes)
+
+    def uses_group(self, group: int) -> bool:
+        """Whether a mode uses the lanes whose number is `group` modulo 4."""
+        return any(mode.beats == 1 or _has_integer(mode) for mode in self.modes) or (
+            group == 0 or (group == 2 and any(mode.beats == 2 for mode in self.modes))
+        )
+
+    def group_weight(self, mode: Mode, group: int) -> int:
+        """Return the power of two that lanes `group` modulo 4 weigh in a mode, if not shifted."""
+        if mode.beats == 1 or not any(_has_integer(each) for each in self.modes):
+            return 0
+        high_nibbles = group % 2 + (group // 2 if mode.beats == 4 else 0)
+        return NIBBLE * high_nibbles
 
     @cached_property
     def sum_bound(self) -> int:
@@ -147,6 +161,12 @@ class LanePlan:
         return range(min(lsb) - 2 * SCALE_BIAS, max(lsb) + 2 * SCALE_BIAS + 1)
 
 
-def _weighs_high_nibbles(mode: Mode) -> bool:
-    """Whether lane 4j + 2 holds an integer's high nibble."""
-    return mode.beats == 4 and (mode.a.is_integer or mode.b.is_integer)
+def _has_integer(mode: Mode) -> bool:
+    return mode.a.is_integer or mode.b.is_integer
+
+
+def _product_shift(mode: Mode, lane: int) -> int:
+    shift = largest_shift(mode.a) + largest_shift(mode.b)
+    if mode.beats < 4 or lane % 4 == 0:
+        return shift
+    return shift + NIBBLE if _has_integer(mode) else 0

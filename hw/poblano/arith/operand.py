@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from amaranth.hdl import *
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
-from poblano_golden.formats import BLOCK_SIZE, MXFP4, SCALE_BIAS, SCALE_NAN, MxFormat
 
 from poblano.arith.lanes import NIBBLE, LanePlan, largest_shift
 from poblano.arith.modes import LANES, Mode
 from poblano.component import Component
+from poblano_golden.formats import BLOCK_SIZE, MXFP4, SCALE_BIAS, SCALE_NAN, MxFormat
 
 __all__ = ["OperandDecoder", "operand_layout"]
 

@@ -1,0 +1,105 @@
+"""Small parts that several datapaths share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amaranth.hdl import *
+
+__all__ = ["carry_save", "delayed", "full_adder", "normalise"]
+
+
+def delayed(m: Module, value: Value, cycles: int, name: str) -> Value:
+    """Return `value` after `cycles` registers, which have no reset; `value` itself for 0."""
+    for cycle in range(cycles):
+        register = Signal.like(value, name=f"{name}_{cycle + 1}", reset_less=True)
+        m.d.sync += register.eq(value)
+        value = register
+    return value
+
+
+def normalise(
+    m: Module, value: Value, limit: Value, fill: Value, name: str
+) -> tuple[Signal, Signal]:
+    """Shift `value` left until its top bit is 1, but by `limit` at most.
+
+    Each stage shifts by a power of two, the largest first; together they shift by the binary
+    digits of min(leading zeros, limit). Zero is shifted by the largest count that the limit and
+    the stages allow.
+
+    Parameters
+    ----------
+    value:
+        What to shift.
+    limit:
+        Unsigned largest shift.
+    fill:
+        The bit that enters from the right.
+
+    Returns
+    -------
+    The shifted value, and the shift.
+    """
+    width = len(value)
+    stages = (width - 1).bit_length()
+    count = Signal(stages, name=f"{name}_count")
+    unlimited = limit[stages:].any() if len(limit) > stages else C(0, 1)
+    for k in reversed(range(stages)):
+        step = min(1 << k, width)
+        empty, allowed = Signal(name=f"{name}_empty_{k}"), Signal(name=f"{name}_allowed_{k}")
+        bound = limit[k] if k < len(limit) else C(0, 1)
+        shifted = Signal(width, name=f"{name}_{k}")
+        m.d.comb += [
+            empty.eq(~value[width - step :].any()),
+            allowed.eq(unlimited | bound),
+            count[k].eq(empty & allowed),
+            shifted.eq(Mux(count[k], Cat(fill.replicate(step), value)[:width], value)),
+        ]
+        unlimited = unlimited | (bound & ~empty)
+        value = shifted
+    return value, count  # type: ignore[return-value]
+
+
+def full_adder(m: Module, a: Value, b: Value, c: Value, name: str) -> tuple[Signal, Signal]:
+    """Add three words bit by bit: `len(sum)` full adders side by side.
+
+    Returns
+    -------
+    The sums, as wide as the widest word, and the carries, which weigh twice as much and reach
+    no further than the second widest word.
+    """
+    a, b, c = sorted((a, b, c), key=len)
+    total, carry = Signal(len(c), name=f"{name}_sum"), Signal(len(b), name=f"{name}_carry")
+    half = Signal(len(b), name=f"{name}_half")
+    m.d.comb += [
+        half.eq(a ^ b),
+        total.eq(half ^ c),
+        carry.eq((a | b) & (c | ~half)),
+    ]
+    return total, carry
+
+
+def carry_save(
+    m: Module, rows: Sequence[Value], bits: Sequence[Value], width: int, name: str
+) -> Value:
+    """Return the sum of unsigned rows and single bits, modulo 2**width.
+
+    A Wallace tree of full adders, each level on rows of like width, and one carry-propagate
+    adder. The single bits enter where carry words leave their lowest place free.
+    """
+    waiting, free = [row[:width] for row in rows], list(bits)
+    level = 0
+    while len(waiting) > 2:
+        waiting.sort(key=len)
+        level += 1
+        after: list[Value] = []
+        while len(waiting) > 2:
+            total, carry = full_adder(
+                m, *(waiting.pop(0) for _ in range(3)), f"{name}_{level}_{len(waiting)}"
+            )
+            after += [total, Cat(free.pop() if free else C(0, 1), carry)[:width]]
+        waiting = waiting + after
+    total = Signal(width, name=f"{name}_total")
+    value: Value = sum(waiting[1:], waiting[0])
+    m.d.comb += total.eq(sum(free, value))
+    return total
