@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import gguf_bytes as build
@@ -12,8 +13,9 @@ from poblano.config import load
 from poblano_golden.blocks import dequantise, quantise
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import BF16, FP32, MXFP4, MXINT8
-from poblano_sw.model.evaluate import quantised_products
+from poblano_sw.model.evaluate import perplexity, quantised_products
 from poblano_sw.model.llama import LINEARS, load_gguf
+from poblano_sw.model.locate import find_model
 from poblano_sw.model.policy import load_policy, policy_paths
 
 GOOD = """\
@@ -37,6 +39,18 @@ def test_policies_that_come_along_fit_every_preset(name: str) -> None:
     assert policy.name == name
     for preset in ("tiny", "bench", "small", "jalapeno"):
         policy.check(TENSORS, load(preset).slice.tensor.formats)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", policy_paths())
+def test_notes_state_the_measured_perplexity(name: str) -> None:
+    model, policy = load_gguf(find_model()), load_policy(name)
+    text = Path("/usr/share/common-licenses/GPL-3").read_text()
+    tokens = model.tokenizer.encode(text)[:1024]
+    found = perplexity(model, tokens, 512, quantised_products(model, policy))
+    stated = re.search(r"Perplexity (\d+\.\d) where float has 21\.1\.", policy.notes)
+    assert stated is not None
+    assert float(stated[1]) == pytest.approx(found, abs=0.15)
 
 
 def test_the_first_match_decides(tmp_path: Path) -> None:
