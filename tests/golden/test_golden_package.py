@@ -4,8 +4,9 @@ import ast
 import sys
 from pathlib import Path
 
-import poblano_golden
 import pytest
+
+import poblano_golden
 
 MODULES = sorted(Path(poblano_golden.__file__).parent.glob("*.py"))
 
