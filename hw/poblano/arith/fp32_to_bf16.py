@@ -35,7 +35,9 @@ class Fp32ToBf16(Component):
         # carry out of the fraction enters the exponent, and out of the largest number infinity.
         m = Module()
         dropped, kept, sign = self.i[:_DROPPED], self.i[_DROPPED:-1], self.i[-1]
-        nan, up, magnitude = Signal(), Signal(), Signal(len(kept))
+        nan = Signal()
+        up = Signal()
+        magnitude = Signal(len(kept))
         m.d.comb += [
             nan.eq(self.i[FP32.mantissa_bits : -1].all() & self.i[: FP32.mantissa_bits].any()),
             up.eq(dropped[-1] & (dropped[:-1].any() | kept[0])),

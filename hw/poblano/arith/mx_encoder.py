@@ -172,7 +172,9 @@ class MxEncoder(Component):
         """Shift to the code's place, and note whether a bit was lost below."""
         plan = self.plan
         width, bits = plan.aligned_bits, plan.shift_bits
-        normal, subnormal, shift = Signal(), Signal(), Signal(bits)
+        normal = Signal()
+        subnormal = Signal()
+        shift = Signal(bits)
         m.d.comb += [
             normal.eq(depth[-1] & ~self.element.vanishes),
             subnormal.eq(~depth[-1] & ~depth[bits:-1].any() & ~self.element.vanishes),
@@ -210,7 +212,9 @@ class MxEncoder(Component):
             field[0] = field[0] & number[-1]
 
         # The code cut off, the bit below, and whether any further one is set.
-        magnitude, half, sticky = Signal(plan.magnitude_bits), Signal(), Signal()
+        magnitude = Signal(plan.magnitude_bits)
+        half = Signal()
+        sticky = Signal()
 
         def bit(e: Encoding, i: int) -> Value | None:
             place = i - e.fraction_bits
@@ -234,7 +238,8 @@ class MxEncoder(Component):
         ]
 
         # At the largest code nothing is added. Where that is even, its successor is cut to it.
-        largest, up = Signal(), Signal()
+        largest = Signal()
+        up = Signal()
         ones = selection.number(lambda e: e.largest_code)
         m.d.comb += [
             largest.eq((magnitude | ~ones).all()),

@@ -90,22 +90,26 @@ class MxQuantiser(Component):
         late, early, inside = (int(self.stages > n) for n in range(3))
         select = Signal(len(self.formats))
         m.d.comb += select.eq(1 << self.format if len(self.formats) > 1 else 1)
-        block = self._take(m)
+        numbers = self._take(m)
+        signs = Cat(self.values.word_select(i, FP32.element_bits)[-1] for i in range(BLOCK_SIZE))
         order = range(FP32.exponent_bits)[::-1]
-        upper, left = self._narrow(m, block.numbers, C(-1, BLOCK_SIZE), order[:_EARLY_BITS])
-        if self.plan.near_bits in left:
-            m.d.comb += block.top.eq(left[self.plan.near_bits])
+        upper, left = self._narrow(m, numbers, C(-1, BLOCK_SIZE), order[:_EARLY_BITS])
+        top = left.get(self.plan.near_bits)
 
         select = delayed(m, select, early, "select")
         rule = delayed(m, self.rule, early, "rule")
+        signs = delayed(m, signs, early, "signs")
         upper = delayed(m, upper, early, "upper")
         candidates = delayed(m, left[order[_EARLY_BITS - 1]], early, "candidates")
-        block = data.View(block.shape(), delayed(m, block.as_value(), early, "block"))
-        lower, left = self._narrow(m, block.numbers, candidates, order[_EARLY_BITS:])
+        top = None if top is None else delayed(m, top, early, "top")
+        numbers = data.View(numbers.shape(), delayed(m, numbers.as_value(), early, "numbers"))
+        lower, left = self._narrow(m, numbers, candidates, order[_EARLY_BITS:])
         largest = Cat(lower, upper)
-        steps_up = self._steps_up(m, block, left[0], largest, select, rule)
+        steps_up = self._steps_up(m, numbers, left[0], largest, select, rule)
         scale = self._scale(m, largest, steps_up, select)
-        elements = self._elements(m, block, left.get(self.plan.near_bits, block.top), largest)
+        elements = self._elements(
+            m, numbers, signs, left[self.plan.near_bits] if top is None else top, largest
+        )
 
         select = delayed(m, select, late, "select_late")
         scale = delayed(m, scale, late, "scale")
@@ -120,29 +124,20 @@ class MxQuantiser(Component):
         return m
 
     def _take(self, m: Module) -> data.View:
-        """Keep what matters of the values."""
+        """Keep what matters of the magnitudes."""
         plan = self.plan
         number = data.StructLayout(
             {"sticky": 1, "fraction": plan.fraction_bits, "exponent": FP32.exponent_bits}
         )
-        block = Signal(
-            data.StructLayout(
-                {
-                    "signs": BLOCK_SIZE,
-                    "top": BLOCK_SIZE,
-                    "numbers": data.ArrayLayout(number, BLOCK_SIZE),
-                }
-            )
-        )
+        numbers = Signal(data.ArrayLayout(number, BLOCK_SIZE))
         for i in range(BLOCK_SIZE):
             value = self.values.word_select(i, FP32.element_bits)
             m.d.comb += [
-                block.numbers[i].sticky.eq(value[: plan.dropped_bits].any()),
-                block.numbers[i].fraction.eq(value[plan.dropped_bits : FP32.mantissa_bits]),
-                block.numbers[i].exponent.eq(value[FP32.mantissa_bits : -1]),
-                block.signs[i].eq(value[-1]),
+                numbers[i].sticky.eq(value[: plan.dropped_bits].any()),
+                numbers[i].fraction.eq(value[plan.dropped_bits : FP32.mantissa_bits]),
+                numbers[i].exponent.eq(value[FP32.mantissa_bits : -1]),
             ]
-        return block
+        return numbers
 
     def _narrow(
         self, m: Module, numbers: data.View, candidates: Value, bits: range
@@ -157,7 +152,8 @@ class MxQuantiser(Component):
         left: dict[int, Value] = {}
         for bit in bits:
             ones = Signal(BLOCK_SIZE, name=f"ones_{bit}")
-            one, remaining = Signal(name=f"largest_{bit}"), Signal(BLOCK_SIZE, name=f"left_{bit}")
+            one = Signal(name=f"largest_{bit}")
+            remaining = Signal(BLOCK_SIZE, name=f"left_{bit}")
             m.d.comb += [
                 ones.eq(Cat(numbers[i].exponent[bit] for i in range(BLOCK_SIZE))),
                 one.eq((candidates & ones).any()),
@@ -170,7 +166,7 @@ class MxQuantiser(Component):
     def _steps_up(
         self,
         m: Module,
-        block: data.View,
+        numbers: data.View,
         candidates: Value,
         largest: Value,
         select: Value,
@@ -186,7 +182,8 @@ class MxQuantiser(Component):
         plan = self.plan
         selection = Selection(plan, select)
         width = plan.deciding_bits
-        even, ones = Signal(), Signal(width)
+        even = Signal()
+        ones = Signal(width)
 
         def leading(count: int) -> int:
             return ((1 << count) - 1) << (width - count)
@@ -207,7 +204,7 @@ class MxQuantiser(Component):
             m.d.comb += needed.eq(Mux(largest.any(), ones, Cat(ones[1:], 1)))
         passes = Signal(BLOCK_SIZE)
         for i in range(BLOCK_SIZE):
-            fraction, sticky = block.numbers[i].fraction, block.numbers[i].sticky
+            fraction, sticky = numbers[i].fraction, numbers[i].sticky
             head, tail = fraction[-width:], fraction[:-width]
             follows = tail.any() | sticky | (head & ~needed).any()
             m.d.comb += passes[i].eq((head | ~needed).all() & (even | follows))
@@ -231,17 +228,20 @@ class MxQuantiser(Component):
             m.d.comb += scale.eq(exponent)
         return scale
 
-    def _elements(self, m: Module, block: data.View, top: Value, largest: Value) -> list[data.View]:
+    def _elements(
+        self, m: Module, numbers: data.View, signs: Value, top: Value, largest: Value
+    ) -> list[data.View]:
         """Return every number in relation to the largest magnitude."""
         near = self.plan.near_bits
-        invalid, before = Signal(), Signal(FP32.exponent_bits - near)
+        invalid = Signal()
+        before = Signal(FP32.exponent_bits - near)
         m.d.comb += [invalid.eq(largest.all()), before.eq(largest[near:] - 1)]
         elements: list[data.View] = []
         for i in range(BLOCK_SIZE):
-            number = block.numbers[i]
+            number = numbers[i]
             element = Signal(element_layout(self.plan), name=f"element_{i}")
             m.d.comb += [
-                element.sign.eq(block.signs[i] & ~invalid),
+                element.sign.eq(signs[i] & ~invalid),
                 element.nonzero.eq(number.exponent.any()),
                 element.exponent.eq(number.exponent[:near]),
                 element.top.eq(top[i]),
@@ -265,12 +265,13 @@ class MxQuantiser(Component):
         """Return the code of every element."""
         plan = self.plan
         near = plan.near_bits
-        base, near_base = Signal(signed(FP32.exponent_bits + 1)), Signal(near + 1)
+        base = Signal(signed(FP32.exponent_bits + 1))
+        near_base = Signal(near + 1)
         stop = Signal(plan.largest_bias)
         m.d.comb += [
             base.eq(scale - Selection(plan, select).number(lambda e: e.bias)),
             near_base.eq(base - Cat(C(0, near), largest[near:] - 1)),
-            stop.eq(Cat(base >= 0, *(base == -i for i in range(1, plan.largest_bias)))),
+            stop.eq(Cat(~base[-1], *(base == -i for i in range(1, plan.largest_bias)))),
         ]
         codes: list[Value] = []
         for i, element in enumerate(elements):
