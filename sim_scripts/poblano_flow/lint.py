@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from poblano_flow.emission import Emission, Module
-from poblano_flow.lint_tools import CHECKERS
+from poblano_flow.lint_tools import CHECKERS, Report
 from poblano_flow.waivers import PORT_NOTE, Waiver, matches
 
 __all__ = ["Finding", "LintResult", "lint"]
 
 _QUOTED = re.compile(r"'(\S+?)'")
+_MODULE = re.compile(r"^module \S+?\((.*?)\);", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ def _check(tool: str, module: Module, folder: Path, modules: dict[str, Module]) 
     file = folder / f"{module.name}.v"
     children = dict.fromkeys(module.instances.values())
     stubs = [folder / "stubs" / f"{name}.v" for name in children if name in modules]
-    ports = {port.name for port in module.ports}
+    ports = _ports_by_line(module.verilog)
     return [
         Finding(
             tool,
@@ -143,7 +144,7 @@ def _check(tool: str, module: Module, folder: Path, modules: dict[str, Module]) 
             module.kind,
             file,
             report.line,
-            report.message + _port_note(report.message, ports),
+            report.message + _port_note(report, ports),
         )
         for report in CHECKERS[tool](file, stubs, module.name)
     ]
@@ -157,8 +158,21 @@ def _covers(waiver: Waiver, finding: Finding) -> bool:
     )
 
 
-def _port_note(message: str, ports: set[str]) -> str:
-    return PORT_NOTE if ports & set(_QUOTED.findall(message)) else ""
+def _ports_by_line(verilog: str) -> list[tuple[int, set[str]]]:
+    """Return the first line and the port names of every Verilog module in a text."""
+    return [
+        (
+            verilog.count("\n", 0, match.start()) + 1,
+            {name.strip().removeprefix("\\") for name in match[1].split(",")},
+        )
+        for match in _MODULE.finditer(verilog)
+    ]
+
+
+def _port_note(report: Report, ports: list[tuple[int, set[str]]]) -> str:
+    around = [names for line, names in ports if line <= report.line]
+    quoted = set(_QUOTED.findall(report.message))
+    return PORT_NOTE if around and around[-1] & quoted else ""
 
 
 def _stub(module: Module) -> str:
