@@ -11,6 +11,7 @@ from importlib import metadata, resources
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
+from rich import box
 from rich.table import Table
 
 from poblano.config import Configuration, derive
@@ -153,27 +154,28 @@ class Report:
 
 
 def terminal_table(report: Report) -> Table:
-    """Return the table that ends a run."""
-    table = Table(
-        title=f"Layer {report.layer.number} of {report.layer.model.path.stem}", pad_edge=False
-    )
-    for name in ("phase", "matrix", "M x N x K", "formats"):
-        table.add_column(name)
-    for name in ("cycles", "utilisation", "SNR dB", "bit exact"):
-        table.add_column(name, justify="right")
-    for verdict in report.verdicts:
-        product = verdict.product
-        table.add_row(
-            product.phase,
-            product.linear,
-            "x".join(str(size) for size in product.shape),
-            f"{product.precision.pair} > {product.precision.result.name}",
-            f"{verdict.cycles:,}",
-            f"{verdict.utilisation:.1%}",
-            f"{verdict.snr_db:.1f}",
-            "[green]yes[/]" if not verdict.wrong else f"[bold red]{verdict.wrong:,} wrong[/]",
-            end_section=verdict is report.of_phase(product.phase)[-1],
-        )
+    """Return the table that ends a run; it fits 80 columns."""
+    title = f"Layer {report.layer.number} of {report.layer.model.path.stem}"
+    table = Table(title=title, box=box.SIMPLE, pad_edge=False)
+    for name in ("matrix", "M x N x K", "formats"):
+        table.add_column(name, no_wrap=True)
+    for name in ("cycles", "of peak", "SNR dB", "bits"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for phase in PHASES:
+        table.add_row(f"[bold]{phase}[/]")
+        verdicts = report.of_phase(phase)
+        for verdict in verdicts:
+            product = verdict.product
+            table.add_row(
+                product.linear,
+                "x".join(str(size) for size in product.shape),
+                product.precision.pair,
+                f"{verdict.cycles:,}",
+                f"{verdict.utilisation:.1%}",
+                f"{verdict.snr_db:.1f}",
+                f"[bold red]{verdict.wrong:,} wrong[/]" if verdict.wrong else "[green]exact[/]",
+                end_section=verdict is verdicts[-1],
+            )
     return table
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from poblano.config import Configuration, load
+from poblano_flow.cli import main
 from poblano_flow.demo import jobs, judge, prepare
 from poblano_flow.demo_report import AreaRow, Report, render
 from poblano_flow.demo_run import Backend, Request, run_demo
@@ -224,3 +227,83 @@ def test_the_page_escapes_the_prompt(model: LlamaModel, request_: Request) -> No
     page = render(report)
     assert "<b>bold" not in page
     assert "&lt;" in page
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch, model: LlamaModel) -> None:
+    monkeypatch.setattr("poblano_sw.model.llama.load_gguf", lambda _: model)
+
+
+def command(
+    monkeypatch: pytest.MonkeyPatch, chosen: Backend, folder: Path, *options: str
+) -> int | str | None:
+    """Run `poblano demo` on another backend and return its exit status."""
+    module = types.ModuleType("poblano_flow.demo_backend")
+    module.real_backend = lambda: chosen  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    arguments = ["demo", "--prompt", PROMPT, "--layer", "0", "--out", str(folder), *options]
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    return caught.value.code
+
+
+@pytest.mark.usefixtures("loaded")
+def test_the_command_ends_with_0(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(monkeypatch, backend(), tmp_path / "demo", "--no-waves") == 0
+    printed = capsys.readouterr().out
+    assert "0 differ" in printed
+    assert "ffn_down" in printed
+    page = (tmp_path / "demo" / "report.html").read_text()
+    assert "w.fst" not in page
+
+
+@pytest.mark.usefixtures("loaded")
+def test_the_command_ends_with_1_when_a_bit_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def erring(*args: object, **kwargs: object) -> list[MatmulOutcome]:
+        outcomes = numpy_slice(*args, **kwargs)  # type: ignore[arg-type]
+        if not kwargs["waves"]:
+            outcomes[-1].d.view(np.uint32)[0, 0] ^= np.uint32(1 << 16)  # type: ignore[union-attr]
+        return outcomes
+
+    assert command(monkeypatch, backend(erring), tmp_path / "demo") == 1
+    assert "decode.ffn_down: D[0, 0] must be 0x" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("loaded")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--layer", "30"], "layer must be 0 to 29, not 30"),
+        (["--prompt", ""], "the prompt must have 1 to 8191 tokens; got 0 tokens"),
+        (["--prompt", "a\x04b"], "the vocabulary has no token for byte 0x04"),
+        (["--policy", "mixd"], "a policy must be one of accurate, balanced, mixed, mxfp8"),
+        (["--policy", "absent.yaml"], "absent.yaml: "),
+        (["--preset", "bensh"], "did you mean 'bench'?"),
+        (["-P", "slice.tensor.formats=[mxfp4*mxfp4]"], "one of the engine's mxfp4*mxfp4"),
+    ],
+)
+def test_the_command_ends_with_2_for_bad_input(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    message: str,
+) -> None:
+    assert command(monkeypatch, backend(), tmp_path / "demo", *options) == 2
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert "Traceback" not in printed
+
+
+@pytest.mark.usefixtures("loaded")
+def test_an_output_that_is_a_file_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "demo").write_text("mine")
+    assert command(monkeypatch, backend(), tmp_path / "demo") == 1
+    assert str(tmp_path / "demo") in capsys.readouterr().err
+    assert (tmp_path / "demo").read_text() == "mine"
