@@ -124,6 +124,7 @@ class SliceDriver:
             if index is not None:
                 await self._taken(self.dut.host__ready)
             before = index
+        await self._edge()
         return found
 
     async def _begin(self) -> None:
@@ -172,6 +173,7 @@ class SliceDriver:
             except SimTimeoutError:
                 raise AssertionError(f"a command must be done within {limit} cycles") from None
         cycles = round((get_sim_time("step") - issued) / self.period)
+        await self._edge()
         await self._edge()
         self.resting = True
         return cycles

@@ -6,7 +6,20 @@ from collections.abc import Sequence
 
 from amaranth.hdl import *
 
-__all__ = ["carry_save", "delayed", "full_adder", "normalise"]
+__all__ = ["carry_save", "checked_stages", "delayed", "full_adder", "normalise"]
+
+
+def checked_stages(name: str, stages: int, most: int) -> int:
+    """Return a number of pipeline registers.
+
+    Raises
+    ------
+    ValueError
+        If it is not 0 to `most`.
+    """
+    if stages not in range(most + 1):
+        raise ValueError(f"{name} must be 0 to {most}, not {stages}")
+    return stages
 
 
 def delayed(m: Module, value: Value, cycles: int, name: str) -> Value:
@@ -42,7 +55,7 @@ def normalise(
     """
     width = len(value)
     stages = (width - 1).bit_length()
-    count = Signal(stages, name=f"{name}_count")
+    moves = [Signal(name=f"{name}_moves_{k}") for k in range(stages)]
     unlimited = limit[stages:].any() if len(limit) > stages else C(0, 1)
     for k in reversed(range(stages)):
         step = min(1 << k, width)
@@ -52,11 +65,13 @@ def normalise(
         m.d.comb += [
             empty.eq(~value[width - step :].any()),
             allowed.eq(unlimited | bound),
-            count[k].eq(empty & allowed),
-            shifted.eq(Mux(count[k], Cat(fill.replicate(step), value)[:width], value)),
+            moves[k].eq(empty & allowed),
+            shifted.eq(Mux(moves[k], Cat(fill.replicate(step), value)[:width], value)),
         ]
         unlimited = unlimited | (bound & ~empty)
         value = shifted
+    count = Signal(stages, name=f"{name}_count")
+    m.d.comb += count.eq(Cat(moves))
     return value, count  # type: ignore[return-value]
 
 

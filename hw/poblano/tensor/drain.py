@@ -126,7 +126,8 @@ class Drain(Component):
         steps = Signal()
         row_last = Signal()
         tile_last = Signal()
-        self._row_steps(m, steps, row_last, tiles)
+        col_tile = Signal(range(max(2, b_side.tiles)))
+        self._row_steps(m, steps, row_last, col_tile, tiles)
         rows = Signal.like(rows_left)
         m.d.comb += [
             rows.eq(Mux(is_first_step, tiles.rows, rows_left)),
@@ -135,7 +136,7 @@ class Drain(Component):
             self.step_valid.eq(steps),
             self.bank.eq(bank),
             self.row.eq(row),
-            self.accumulator.eq(self.col_tile * a_side.tiles + row_tile),
+            self.accumulator.eq(col_tile * a_side.tiles + row_tile),
             self.tile_drained.eq(steps & tile_last),
             self.done.eq(~busy),
             tiles.m.eq(self.job.m),
@@ -158,34 +159,39 @@ class Drain(Component):
         self._addresses(m, steps, row_last, tile_last, tiles.last_row)
         return m
 
-    def _row_steps(self, m: Module, steps: Signal, row_last: Signal, tiles: TileWalker) -> None:
+    def _row_steps(self, m: Module, steps, row_last, col_tile, tiles: TileWalker) -> None:
         """Walk the steps of one row: which read, which complete an item."""
         cols = self.configuration.tensor.cols
         side = self.geometry.b
         step = self.step
         is_mx = self.job.result == ResultKind.MX
 
-        self.col_tile = Signal(range(max(2, side.tiles)))
+        takes, flush, emits = Signal(), Signal(), Signal()
+        valid = Signal.like(step.valid)
         taken = Signal(range(side.tile + cols + 1))  # results of the row read before this step
         filled = Signal(range(BLOCK_SIZE + cols))  # of them, those not yet in an item
         left = Signal.like(taken)
         after = Signal(range(BLOCK_SIZE + 2 * cols))
         m.d.comb += [
-            step.takes.eq(taken < tiles.cols),
-            left.eq(Mux(step.takes, tiles.cols - taken, 0)),
-            step.valid.eq(Mux(left < cols, left, cols)),
-            after.eq(filled + Mux(step.takes, step.valid, 0)),
-            step.flush.eq((left <= cols) & (~is_mx | (after <= BLOCK_SIZE))),
-            step.emits.eq(~is_mx | (after >= BLOCK_SIZE) | step.flush),
-            row_last.eq(step.flush),
+            takes.eq(taken < tiles.cols),
+            left.eq(Mux(takes, tiles.cols - taken, 0)),
+            valid.eq(Mux(left < cols, left, cols)),
+            after.eq(filled + Mux(takes, valid, 0)),
+            flush.eq((left <= cols) & (~is_mx | (after <= BLOCK_SIZE))),
+            emits.eq(~is_mx | (after >= BLOCK_SIZE) | flush),
+            row_last.eq(flush),
+            step.takes.eq(takes),
+            step.valid.eq(valid),
+            step.flush.eq(flush),
+            step.emits.eq(emits),
         ]
         with m.If(steps):
             with m.If(row_last):
-                m.d.sync += [self.col_tile.eq(0), taken.eq(0), filled.eq(0)]
+                m.d.sync += [col_tile.eq(0), taken.eq(0), filled.eq(0)]
             with m.Else():
                 m.d.sync += [
-                    self.col_tile.eq(self.col_tile + 1),
-                    taken.eq(taken + step.valid),
+                    col_tile.eq(col_tile + 1),
+                    taken.eq(taken + valid),
                     filled.eq(Mux(after >= BLOCK_SIZE, after - BLOCK_SIZE, after)),
                 ]
 

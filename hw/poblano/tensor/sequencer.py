@@ -110,11 +110,20 @@ class Sequencer(Component):
             last_col.eq(_is_last(position.col_tile, tiles.cols, b_side)),
         ]
 
-        begins = Signal()
-        block_last = Signal()
+        begins, beat_last, block_last, tile_last = Signal(), Signal(), Signal(), Signal()
+        first_block = Signal()
         m.d.comb += [
             begins.eq((position.row_tile == 0) & (position.col_tile == 0) & (position.beat == 0)),
-            self.beat_valid.eq(busy & (~begins | self._may_begin(m, begins, position))),
+            beat_last.eq(position.beat == last_beat),
+            block_last.eq(beat_last & last_row & last_col),
+            tile_last.eq(block_last & (blocks_left == 0)),
+            first_block.eq(blocks_left == job.last_block),
+        ]
+        issues = Signal()
+        may_begin = self._may_begin(m, issues & begins, issues & tile_last, first_block, position)
+        m.d.comb += [
+            issues.eq(busy & (~begins | may_begin)),
+            self.beat_valid.eq(issues),
             beat.panel.eq(position.panel),
             beat.bank.eq(position.bank),
             beat.row_tile.eq(position.row_tile),
@@ -123,17 +132,16 @@ class Sequencer(Component):
             beat.accumulator.eq(position.col_tile * a_side.tiles + position.row_tile),
             beat.count.eq(Mux(blocks_left == 0, job.tail, 32)),
             beat.first_beat.eq(position.beat == 0),
-            beat.last_beat.eq(position.beat == last_beat),
-            beat.first_block.eq(blocks_left == job.last_block),
-            block_last.eq(beat.last_beat & last_row & last_col),
-            beat.tile_last.eq(block_last & (blocks_left == 0)),
-            self.panel_done.eq((self.beat_valid & block_last) << position.panel),
-            tiles.step.eq(self.beat_valid & beat.tile_last),
+            beat.last_beat.eq(beat_last),
+            beat.first_block.eq(first_block),
+            beat.tile_last.eq(tile_last),
+            self.panel_done.eq((issues & block_last) << position.panel),
+            tiles.step.eq(issues & tile_last),
         ]
 
-        with m.If(self.beat_valid):
+        with m.If(issues):
             m.d.sync += position.beat.eq(position.beat + 1)
-            with m.If(beat.last_beat):
+            with m.If(beat_last):
                 m.d.sync += [position.beat.eq(0), position.row_tile.eq(position.row_tile + 1)]
                 with m.If(last_row):
                     m.d.sync += [
@@ -142,7 +150,7 @@ class Sequencer(Component):
                     ]
             with m.If(block_last):
                 m.d.sync += [position.panel.eq(~position.panel), blocks_left.eq(blocks_left - 1)]
-            with m.If(beat.tile_last):
+            with m.If(tile_last):
                 m.d.sync += [position.bank.eq(~position.bank), blocks_left.eq(job.last_block)]
                 with m.If(tiles.last):
                     m.d.sync += busy.eq(0)
@@ -150,20 +158,19 @@ class Sequencer(Component):
             m.d.sync += [busy.eq(1), position.eq(0), blocks_left.eq(job.last_block)]
         return m
 
-    def _may_begin(self, m: Module, begins: Value, position) -> Value:
+    def _may_begin(self, m: Module, block_begins, tile_ends, first_block, position) -> Value:
         """Whether the next k-block may begin in this cycle."""
         loop = self.geometry.add_loop
         age = Signal(range(loop + 1), init=loop)
-        with m.If(self.beat_valid & begins):
+        with m.If(block_begins):
             m.d.sync += age.eq(1)
         with m.Elif(age != loop):
             m.d.sync += age.eq(age + 1)
 
         undrained = Signal(2)
-        tile_ends = self.beat_valid & self.beat.tile_last
         m.d.sync += undrained.eq(undrained + tile_ends - self.tile_drained)
         bank_free = Signal()
-        m.d.comb += bank_free.eq(~self.beat.first_block | (undrained != 2))
+        m.d.comb += bank_free.eq(~first_block | (undrained != 2))
         return self.panel_full.bit_select(position.panel, 1) & (age == loop) & bank_free
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import *
 from amaranth.lib.wiring import In, Out
 
+from poblano.arith.datapath import checked_stages
 from poblano.arith.dot_product import DotProduct
 from poblano.arith.fp32_adder import Fp32Adder
 from poblano.arith.fp32_round import Fp32Round
@@ -38,6 +39,11 @@ class TensorUnit(Component):
         The binary32 number to add to.
     result:
         accumulator + dot product, binary32.
+
+    Raises
+    ------
+    ValueError
+        If a number of stages is out of range, or the formats are not known pairs.
     """
 
     def __init__(
@@ -50,16 +56,11 @@ class TensorUnit(Component):
         add_stages: int = 2,
     ) -> None:
         self.plan = LanePlan(formats)
-        self.dot = DotProduct(
-            formats=formats, multiply_stages=multiply_stages, sum_stages=sum_stages
-        )
-        self.round = Fp32Round(
-            width=self.plan.sum_width,
-            exponents=self.plan.sum_exponent_range,
-            infinities=self.plan.has_infinity,
-            stages=round_stages,
-        )
-        self.add = Fp32Adder(stages=add_stages)
+        self.multiply_stages = checked_stages("multiply_stages", multiply_stages, 1)
+        self.sum_stages = checked_stages("sum_stages", sum_stages, 1)
+        self.round_stages = checked_stages("round_stages", round_stages, 1)
+        self.add_stages = checked_stages("add_stages", add_stages, 3)
+        self.formats = formats
         layout = operand_layout(formats)
         super().__init__(
             {
@@ -76,9 +77,16 @@ class TensorUnit(Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.dot = dot = self.dot
-        m.submodules.round = rounding = self.round
-        m.submodules.add = add = self.add
+        m.submodules.dot = dot = DotProduct(
+            formats=self.formats, multiply_stages=self.multiply_stages, sum_stages=self.sum_stages
+        )
+        m.submodules.round = rounding = Fp32Round(
+            width=self.plan.sum_width,
+            exponents=self.plan.sum_exponent_range,
+            infinities=self.plan.has_infinity,
+            stages=self.round_stages,
+        )
+        m.submodules.add = add = Fp32Adder(stages=self.add_stages)
         m.d.comb += [
             dot.a.eq(self.a),
             dot.b.eq(self.b),
