@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import *
 from amaranth.lib.wiring import In, Out
 
-from poblano.arith.datapath import delayed
+from poblano.arith.datapath import checked_stages, delayed
 from poblano.arith.four_bit_sum import four_bit_sum
 from poblano.arith.lane_sum import lane_sum
 from poblano.arith.lanes import LanePlan
@@ -55,12 +55,9 @@ class DotProduct(Component):
     def __init__(
         self, *, formats: tuple[str, ...], multiply_stages: int = 0, sum_stages: int = 0
     ) -> None:
-        for name, stages in (("multiply_stages", multiply_stages), ("sum_stages", sum_stages)):
-            if stages not in (0, 1):
-                raise ValueError(f"{name} must be 0 or 1, not {stages}")
         self.plan = LanePlan(formats)
-        self.multiply_stages = multiply_stages
-        self.sum_stages = sum_stages
+        self.multiply_stages = checked_stages("multiply_stages", multiply_stages, 1)
+        self.sum_stages = checked_stages("sum_stages", sum_stages, 1)
         layout = operand_layout(formats)
         infinity = {"infinity": Out(1), "infinity_sign": Out(1)} if self.plan.has_infinity else {}
         super().__init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import *
 from amaranth.lib.wiring import In, Out
 
-from poblano.arith.datapath import delayed, normalise
+from poblano.arith.datapath import checked_stages, delayed, normalise
 from poblano.component import Component
 from poblano_golden.formats import FP32
 
@@ -42,9 +42,7 @@ class Fp32Adder(Component):
     """
 
     def __init__(self, *, stages: int = 0) -> None:
-        if stages not in range(4):
-            raise ValueError(f"stages must be 0 to 3, not {stages}")
-        self.stages = stages
+        self.stages = checked_stages("stages", stages, 3)
         super().__init__({"a": In(32), "b": In(32), "result": Out(32)})
 
     def elaborate(self, platform: object) -> Module:

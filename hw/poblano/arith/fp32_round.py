@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import *
 from amaranth.lib.wiring import In, Out
 
-from poblano.arith.datapath import delayed, normalise
+from poblano.arith.datapath import checked_stages, delayed, normalise
 from poblano.component import Component
 from poblano_golden.formats import FP32
 
@@ -56,12 +56,10 @@ class Fp32Round(Component):
             raise ValueError(f"width must be at least 2, not {width}")
         if not exponents:
             raise ValueError(f"exponents must be a range that is not empty, not {exponents}")
-        if stages not in (0, 1):
-            raise ValueError(f"stages must be 0 or 1, not {stages}")
         self.width = width
         self.exponents = exponents
         self.infinities = infinities
-        self.stages = stages
+        self.stages = checked_stages("stages", stages, 1)
         infinity = {"infinity": In(1), "infinity_sign": In(1)} if infinities else {}
         super().__init__(
             {
