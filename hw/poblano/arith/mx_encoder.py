@@ -12,36 +12,7 @@ from poblano.arith.datapath import delayed
 from poblano.arith.mx_encoding import Encoding, QuantiserPlan
 from poblano.component import Component
 
-__all__ = ["MxEncoder", "Selection", "element_layout"]
-
-
-def element_layout(plan: QuantiserPlan) -> data.StructLayout:
-    """Return the layout of a binary32 number beside the largest magnitude of its block.
-
-    Fields
-    ------
-    sign, nonzero:
-        The sign, and whether the exponent field is not 0.
-    exponent, top:
-        The low bits of the exponent field, and whether the high bits equal those of the largest
-        magnitude; if not, they are one less.
-    fraction, sticky:
-        The leading bits of the fraction, and whether a bit below is set.
-    vanishes:
-        The code's magnitude is 0, because the high exponent bits are less than that or the
-        block is invalid.
-    """
-    return data.StructLayout(
-        {
-            "sign": 1,
-            "nonzero": 1,
-            "exponent": plan.near_bits,
-            "top": 1,
-            "fraction": plan.fraction_bits,
-            "sticky": 1,
-            "vanishes": 1,
-        }
-    )
+__all__ = ["MxEncoder", "Selection"]
 
 
 class Selection:
@@ -89,8 +60,16 @@ class MxEncoder(Component):
 
     Members
     -------
-    element:
-        The number, as `element_layout` describes.
+    sign, nonzero:
+        The number's sign, and whether its exponent field is not 0.
+    exponent, top:
+        The low bits of the exponent field, and whether the high bits equal those of the block's
+        largest magnitude; if not, they are one less.
+    fraction, sticky:
+        The leading bits of the fraction, and whether a bit below is set.
+    vanishes:
+        The code's magnitude is 0: the high exponent bits are less than that, or the block is
+        invalid.
     select:
         One bit a format, exactly one of them set.
     base:
@@ -109,7 +88,13 @@ class MxEncoder(Component):
         self.stages = stages
         super().__init__(
             {
-                "element": In(element_layout(plan)),
+                "sign": In(1),
+                "nonzero": In(1),
+                "exponent": In(plan.near_bits),
+                "top": In(1),
+                "fraction": In(plan.fraction_bits),
+                "sticky": In(1),
+                "vanishes": In(1),
                 "select": In(len(formats)),
                 "base": In(plan.near_bits + 1),
                 "stop": In(plan.largest_bias),
@@ -138,8 +123,8 @@ class MxEncoder(Component):
             }
         )
         aligned = Signal(layout)
-        m.d.comb += [aligned.sign.eq(self.element.sign), aligned.select.eq(self.select)]
-        with m.If(depth[-1] & ~self.element.vanishes):
+        m.d.comb += [aligned.sign.eq(self.sign), aligned.select.eq(self.select)]
+        with m.If(depth[-1] & ~self.vanishes):
             m.d.comb += aligned.field.eq(-depth)
         self._align(m, left, depth, aligned)
         self._round(m, data.View(layout, delayed(m, aligned.as_value(), self.stages, "aligned")))
@@ -148,7 +133,7 @@ class MxEncoder(Component):
     def _leading_zeros(self, m: Module) -> Signal:
         """Zeros before the leading one, at most the bound that `stop` gives."""
         plan = self.plan
-        leading = Cat(self.element.nonzero, self.element.fraction[::-1])[: plan.largest_bias]
+        leading = Cat(self.nonzero, self.fraction[::-1])[: plan.largest_bias]
         left = Signal(plan.largest_bias.bit_length())
         m.d.comb += left.eq(Cat(_leading_zeros(list(leading | self.stop))))
         return left
@@ -156,15 +141,15 @@ class MxEncoder(Component):
     def _depth(self, m: Module, left: Signal) -> Signal:
         """The field, negated."""
         plan = self.plan
-        exponent = self.element.exponent
+        exponent = self.exponent
         # A subnormal number counts as 1 - left, to the bits of a field. Where that is negative it
         # wraps to a large number; the scale is then so small that the field stays positive.
         bits = max(plan.field_bits, len(left))
         subnormal = Signal(bits)
-        m.d.comb += subnormal.eq(Mux(self.element.nonzero, 0, 1 - left))
+        m.d.comb += subnormal.eq(Mux(self.nonzero, 0, 1 - left))
         depth = Signal(signed(plan.near_bits + 2))
         m.d.comb += depth.eq(
-            self.base - Cat(exponent[:bits] | subnormal, exponent[bits:], self.element.top)
+            self.base - Cat(exponent[:bits] | subnormal, exponent[bits:], self.top)
         )
         return depth
 
@@ -176,13 +161,13 @@ class MxEncoder(Component):
         subnormal = Signal()
         shift = Signal(bits)
         m.d.comb += [
-            normal.eq(depth[-1] & ~self.element.vanishes),
-            subnormal.eq(~depth[-1] & ~depth[bits:-1].any() & ~self.element.vanishes),
+            normal.eq(depth[-1] & ~self.vanishes),
+            subnormal.eq(~depth[-1] & ~depth[bits:-1].any() & ~self.vanishes),
             shift.eq(Mux(depth[-1], ~left, depth[:bits])),
         ]
 
         # Left by 2**bits - 1 for a normal code or right by 1, then right by `shift`.
-        number = Cat(self.element.fraction, self.element.nonzero)
+        number = Cat(self.fraction, self.nonzero)
         zero = len(number) - width  # where bit 0 of an aligned number comes from
         span = 1 << bits
         current = Signal(width + span - 1, name="placed")
@@ -193,7 +178,7 @@ class MxEncoder(Component):
                 if 0 <= source < len(number)
             ]
             m.d.comb += current[i].eq(Cat(terms).any())
-        lost = [self.element.sticky, ~depth[-1] & number[: zero + 1].any()]
+        lost = [self.sticky, ~depth[-1] & number[: zero + 1].any()]
 
         for k in reversed(range(bits)):
             step = 1 << k

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import *
-from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from poblano.arith.datapath import delayed
-from poblano.arith.mx_encoder import MxEncoder, Selection, element_layout
+from poblano.arith.mx_candidate import MxCandidate
+from poblano.arith.mx_encoder import MxEncoder, Selection
 from poblano.arith.mx_encoding import QuantiserPlan
 from poblano.component import Component, once
 from poblano_golden.formats import BLOCK_SIZE, FP32, SCALE_NAN, SCALE_RULES
@@ -84,220 +84,218 @@ class MxQuantiser(Component):
     def elaborate(self, platform: Any) -> Module:
         # The largest exponent is found bit by bit from the top: where a number that can still be
         # the largest has a 1, those with a 0 drop out. Fractions are never compared: all that
-        # matters of them is whether the rule takes the next power of two for one of the numbers
-        # left.
+        # matters of them is whether one of the numbers left raises the scale.
         m = Module()
         late, early, inside = (int(self.stages > n) for n in range(3))
-        select = Signal(len(self.formats))
-        m.d.comb += select.eq(1 << self.format if len(self.formats) > 1 else 1)
-        numbers = self._take(m)
-        signs = Cat(self.values.word_select(i, FP32.element_bits)[-1] for i in range(BLOCK_SIZE))
-        order = range(FP32.exponent_bits)[::-1]
-        upper, left = self._narrow(m, numbers, C(-1, BLOCK_SIZE), order[:_EARLY_BITS])
-        top = left.get(self.plan.near_bits)
-
-        select = delayed(m, select, early, "select")
-        rule = delayed(m, self.rule, early, "rule")
-        signs = delayed(m, signs, early, "signs")
-        upper = delayed(m, upper, early, "upper")
-        candidates = delayed(m, left[order[_EARLY_BITS - 1]], early, "candidates")
-        top = None if top is None else delayed(m, top, early, "top")
-        numbers = data.View(numbers.shape(), delayed(m, numbers.as_value(), early, "numbers"))
-        lower, left = self._narrow(m, numbers, candidates, order[_EARLY_BITS:])
-        largest = Cat(lower, upper)
-        steps_up = self._steps_up(m, numbers, left[0], largest, select, rule)
-        scale = self._scale(m, largest, steps_up, select)
-        elements = self._elements(
-            m, numbers, signs, left[self.plan.near_bits] if top is None else top, largest
-        )
-
-        select = delayed(m, select, late, "select_late")
-        scale = delayed(m, scale, late, "scale")
-        largest = delayed(m, largest, late, "largest")
-        elements = [
-            data.View(e.shape(), delayed(m, e.as_value(), late, f"element_{i}"))
-            for i, e in enumerate(elements)
-        ]
-        codes = self._encode(m, platform, elements, select, scale, largest, inside)
-        self._pack(m, codes, delayed(m, select, inside, "select_last"))
-        m.d.comb += self.scale.eq(delayed(m, scale, inside, "scale_last"))
+        found = _delayed(m, self._find_upper(m), early, "early")
+        known = _delayed(m, self._find_scale(m, platform, found), late, "late")
+        codes = self._encode(m, platform, known, inside)
+        last = {"select": known["select"], "scale": known["scale"]}
+        last = _delayed(m, last, inside, "last")
+        m.d.comb += [self.codes.eq(self._pack(codes, last["select"])), self.scale.eq(last["scale"])]
         return m
 
-    def _take(self, m: Module) -> data.View:
-        """Keep what matters of the magnitudes."""
+    @property
+    def _number_bits(self) -> int:
+        """Bits kept of a magnitude: the exponent and below it the leading ones of the fraction."""
+        return self.plan.fraction_bits + FP32.exponent_bits
+
+    @property
+    def _near_number_bits(self) -> int:
+        """Bits kept of a magnitude once the largest is known."""
+        return self.plan.fraction_bits + self.plan.near_bits
+
+    def _find_upper(self, m: Module) -> dict[str, Value]:
+        """Take what matters of the block, and find the upper bits of the largest exponent."""
         plan = self.plan
-        number = data.StructLayout(
-            {"sticky": 1, "fraction": plan.fraction_bits, "exponent": FP32.exponent_bits}
-        )
-        numbers = Signal(data.ArrayLayout(number, BLOCK_SIZE))
-        for i in range(BLOCK_SIZE):
-            value = self.values.word_select(i, FP32.element_bits)
-            m.d.comb += [
-                numbers[i].sticky.eq(value[: plan.dropped_bits].any()),
-                numbers[i].fraction.eq(value[plan.dropped_bits : FP32.mantissa_bits]),
-                numbers[i].exponent.eq(value[FP32.mantissa_bits : -1]),
-            ]
-        return numbers
+        values = [self.values.word_select(i, FP32.element_bits) for i in range(BLOCK_SIZE)]
+        select = Signal(len(self.formats))
+        numbers = Signal(BLOCK_SIZE * self._number_bits)
+        m.d.comb += [
+            select.eq(1 << self.format if len(self.formats) > 1 else 1),
+            numbers.eq(Cat(value[plan.dropped_bits : -1] for value in values)),
+        ]
+        bits = range(_EARLY_BITS, FP32.exponent_bits)
+        upper, left = self._narrow(m, numbers, C(-1, BLOCK_SIZE), bits)
+        found = {
+            "select": select,
+            "rule": self.rule,
+            "signs": Cat(value[-1] for value in values),
+            "numbers": numbers,
+            "sticky": Cat(value[: plan.dropped_bits].any() for value in values),
+            "upper": upper,
+            "candidates": left[_EARLY_BITS],
+        }
+        return found | ({"top": left[plan.near_bits]} if plan.near_bits in left else {})
 
     def _narrow(
-        self, m: Module, numbers: data.View, candidates: Value, bits: range
+        self, m: Module, numbers: Value, candidates: Value, bits: range
     ) -> tuple[Value, dict[int, Value]]:
-        """Find bits of the largest exponent.
+        """Find bits of the largest exponent, the highest first.
 
         Returns
         -------
-        The bits, lowest first, and for each of them the numbers that are left after it.
+        The bits, lowest first, and for each the numbers that may be the largest up to there.
         """
-        found: list[Value] = []
+        largest: list[Value] = []
         left: dict[int, Value] = {}
-        for bit in bits:
-            ones = Signal(BLOCK_SIZE, name=f"ones_{bit}")
-            one = Signal(name=f"largest_{bit}")
-            remaining = Signal(BLOCK_SIZE, name=f"left_{bit}")
+        for bit in reversed(bits):
+            some = Signal(name=f"largest_{bit}")
+            with_one = Signal(BLOCK_SIZE, name=f"with_one_{bit}")
+            left[bit] = Signal(BLOCK_SIZE, name=f"left_{bit}")
+            place = self.plan.fraction_bits + bit
+            ones = Cat(numbers[self._number_bits * i + place] for i in range(BLOCK_SIZE))
             m.d.comb += [
-                ones.eq(Cat(numbers[i].exponent[bit] for i in range(BLOCK_SIZE))),
-                one.eq((candidates & ones).any()),
-                remaining.eq(candidates & (ones | ~one.replicate(BLOCK_SIZE))),
+                with_one.eq(candidates & ones),
+                some.eq(with_one.any()),
+                left[bit].eq(Mux(some, with_one, candidates)),
             ]
-            found.insert(0, one)
-            left[bit] = candidates = remaining
-        return Cat(found), left
+            largest.insert(0, some)
+            candidates = left[bit]
+        return Cat(largest), left
 
-    def _steps_up(
-        self,
-        m: Module,
-        numbers: data.View,
-        candidates: Value,
-        largest: Value,
-        select: Value,
-        rule: Value,
-    ) -> Signal:
-        """Return whether the rule takes the next power of two.
-
-        `even` does where the fraction of the largest magnitude begins with one more 1 than an
-        element's fraction has bits; `round_up` where it begins with the ones of the largest
-        code's fraction and anything follows. The leading one of a subnormal magnitude is a bit
-        of the fraction; only MXINT8's scale, which is then 0 or 1, depends on it.
-        """
+    def _find_scale(self, m: Module, platform: Any, found: dict[str, Value]) -> dict[str, Value]:
+        """Find the rest of the largest exponent, the scale, and how each number relates to it."""
         plan = self.plan
-        selection = Selection(plan, select)
-        width = plan.deciding_bits
-        even = Signal()
-        ones = Signal(width)
+        numbers = found["numbers"]
+        lower, left = self._narrow(m, numbers, found["candidates"], range(_EARLY_BITS))
+        top = found["top"] if "top" in found else left[plan.near_bits]
+        largest = Signal(FP32.exponent_bits)
+        invalid = Signal()
+        before = Signal(FP32.exponent_bits - plan.near_bits)
+        nonzero = Signal(BLOCK_SIZE)
+        raises = Signal(BLOCK_SIZE)
+        distant = Signal(BLOCK_SIZE)
+        m.d.comb += [
+            largest.eq(Cat(lower, found["upper"])),
+            invalid.eq(largest.all()),
+            before.eq(largest[plan.near_bits :] - 1),
+        ]
+        needed, exact = self._condition(m, found, largest)
+        for i in range(BLOCK_SIZE):
+            candidate: Any = MxCandidate(formats=self.formats)
+            m.submodules[f"candidate_{i}"] = once(candidate, platform)
+            number = numbers.word_select(i, self._number_bits)
+            m.d.comb += [
+                candidate.exponent.eq(number[plan.fraction_bits :]),
+                candidate.fraction.eq(number[: plan.fraction_bits]),
+                candidate.sticky.eq(found["sticky"][i]),
+                candidate.needed.eq(needed),
+                candidate.exact.eq(exact),
+                candidate.before.eq(before),
+                nonzero[i].eq(candidate.nonzero),
+                raises[i].eq(candidate.raises),
+                distant[i].eq(candidate.distant),
+            ]
+        raised = (left[0] & raises).any() & (found["rule"] != SCALE_RULES["floor"])
+        return {
+            "select": found["select"],
+            "scale": self._scale(m, found["select"], largest, raised),
+            "before": before,
+            "signs": Mux(invalid, 0, found["signs"]),
+            "nonzero": nonzero,
+            "top": top,
+            "vanishes": Mux(invalid, C(-1, BLOCK_SIZE), ~top & distant),
+            "numbers": Cat(
+                numbers.word_select(i, self._number_bits)[: self._near_number_bits]
+                for i in range(BLOCK_SIZE)
+            ),
+            "sticky": found["sticky"],
+        }
+
+    def _condition(self, m: Module, found: dict[str, Value], largest: Value) -> tuple[Value, Value]:
+        """Return how the largest number raises the scale: `needed` and `exact` of a candidate.
+
+        By `even` its fraction must begin with one more 1 than an element's fraction has bits; by
+        `round_up` with the ones of the largest code's fraction, and anything must follow. The
+        leading one of a subnormal number is a bit of the fraction; only MXINT8's scale, which is
+        then 0 or 1, depends on it.
+        """
+        selection = Selection(self.plan, found["select"])
+        width = self.plan.deciding_bits
 
         def leading(count: int) -> int:
             return ((1 << count) - 1) << (width - count)
 
-        m.d.comb += [
-            even.eq(rule[1]),
-            ones.eq(
-                Mux(
-                    even,
-                    selection.number(lambda e: leading(e.fraction_bits + 1)),
-                    selection.number(lambda e: leading(e.largest_ones)),
-                )
-            ),
-        ]
-        needed = ones
-        if plan.has_integer:
-            needed = Signal(width)
-            m.d.comb += needed.eq(Mux(largest.any(), ones, Cat(ones[1:], 1)))
-        passes = Signal(BLOCK_SIZE)
-        for i in range(BLOCK_SIZE):
-            fraction, sticky = numbers[i].fraction, numbers[i].sticky
-            head, tail = fraction[-width:], fraction[:-width]
-            follows = tail.any() | sticky | (head & ~needed).any()
-            m.d.comb += passes[i].eq((head | ~needed).all() & (even | follows))
-        steps_up = Signal()
-        m.d.comb += steps_up.eq((candidates & passes).any() & (rule != SCALE_RULES["floor"]))
-        return steps_up
+        exact = found["rule"][1]
+        needed = Signal(width)
+        m.d.comb += needed.eq(
+            Mux(
+                exact,
+                selection.number(lambda e: leading(e.fraction_bits + 1)),
+                selection.number(lambda e: leading(e.largest_ones)),
+            )
+        )
+        if not self.plan.has_integer:
+            return needed, exact
+        shifted = Signal(width)
+        m.d.comb += shifted.eq(Mux(largest.any(), needed, Cat(needed[1:], 1)))
+        return shifted, exact
 
-    def _scale(self, m: Module, largest: Value, steps_up: Value, select: Value) -> Signal:
+    def _scale(self, m: Module, select: Value, largest: Value, raised: Value) -> Signal:
         """Return the scale byte."""
         scale = Signal(8)
-        highest = Selection(self.plan, select).number(lambda e: e.fmt.max_exponent)
         exponent = Signal(signed(FP32.exponent_bits + 2))
-        m.d.comb += exponent.eq(largest + steps_up - highest)
+        highest = Selection(self.plan, select).number(lambda e: e.fmt.max_exponent)
+        m.d.comb += exponent.eq(largest + raised - highest)
         with m.If(largest.all()):
             m.d.comb += scale.eq(SCALE_NAN)
-        with m.Elif(exponent < 0):
+        with m.Elif(exponent[-1]):
             m.d.comb += scale.eq(0)
-        with m.Elif(exponent == SCALE_NAN):
+        with m.Elif(exponent[:8].all()):
             m.d.comb += scale.eq(SCALE_NAN - 1)
         with m.Else():
             m.d.comb += scale.eq(exponent)
         return scale
 
-    def _elements(
-        self, m: Module, numbers: data.View, signs: Value, top: Value, largest: Value
-    ) -> list[data.View]:
-        """Return every number in relation to the largest magnitude."""
-        near = self.plan.near_bits
-        invalid = Signal()
-        before = Signal(FP32.exponent_bits - near)
-        m.d.comb += [invalid.eq(largest.all()), before.eq(largest[near:] - 1)]
-        elements: list[data.View] = []
-        for i in range(BLOCK_SIZE):
-            number = numbers[i]
-            element = Signal(element_layout(self.plan), name=f"element_{i}")
-            m.d.comb += [
-                element.sign.eq(signs[i] & ~invalid),
-                element.nonzero.eq(number.exponent.any()),
-                element.exponent.eq(number.exponent[:near]),
-                element.top.eq(top[i]),
-                element.fraction.eq(number.fraction),
-                element.sticky.eq(number.sticky),
-                element.vanishes.eq(invalid | (~top[i] & (number.exponent[near:] != before))),
-            ]
-            elements.append(element)
-        return elements
-
     def _encode(
-        self,
-        m: Module,
-        platform: Any,
-        elements: list[data.View],
-        select: Value,
-        scale: Value,
-        largest: Value,
-        stages: int,
+        self, m: Module, platform: Any, known: dict[str, Value], stages: int
     ) -> list[Value]:
-        """Return the code of every element."""
+        """Return the code of every number."""
         plan = self.plan
-        near = plan.near_bits
         base = Signal(signed(FP32.exponent_bits + 1))
-        near_base = Signal(near + 1)
+        near_base = Signal(plan.near_bits + 1)
         stop = Signal(plan.largest_bias)
         m.d.comb += [
-            base.eq(scale - Selection(plan, select).number(lambda e: e.bias)),
-            near_base.eq(base - Cat(C(0, near), largest[near:] - 1)),
+            base.eq(known["scale"] - Selection(plan, known["select"]).number(lambda e: e.bias)),
+            near_base.eq(base - Cat(C(0, plan.near_bits), known["before"])),
             stop.eq(Cat(~base[-1], *(base == -i for i in range(1, plan.largest_bias)))),
         ]
         codes: list[Value] = []
-        for i, element in enumerate(elements):
-            encoder = MxEncoder(formats=self.formats, stages=stages)
+        for i in range(BLOCK_SIZE):
+            number = known["numbers"].word_select(i, self._near_number_bits)
+            encoder: Any = MxEncoder(formats=self.formats, stages=stages)
             m.submodules[f"encoder_{i}"] = once(encoder, platform)
             m.d.comb += [
-                encoder.element.eq(element),
-                encoder.select.eq(select),
+                encoder.sign.eq(known["signs"][i]),
+                encoder.nonzero.eq(known["nonzero"][i]),
+                encoder.exponent.eq(number[plan.fraction_bits :]),
+                encoder.top.eq(known["top"][i]),
+                encoder.fraction.eq(number[: plan.fraction_bits]),
+                encoder.sticky.eq(known["sticky"][i]),
+                encoder.vanishes.eq(known["vanishes"][i]),
+                encoder.select.eq(known["select"]),
                 encoder.base.eq(near_base),
                 encoder.stop.eq(stop),
             ]
             codes.append(encoder.code)
         return codes
 
-    def _pack(self, m: Module, codes: list[Value], select: Value) -> None:
+    def _pack(self, codes: list[Value], select: Value) -> Value:
         """Lay out the codes; in a byte, the high half of a four-bit code is 0 already."""
         if self.plan.code_bits == 4:
-            m.d.comb += self.codes.eq(Cat(codes))
-            return
+            return Cat(codes)
         nibbles = Selection(self.plan, select).where(lambda e: e.fmt.storage_bits == 4)
+        parts: list[Value] = []
         for i, code in enumerate(codes):
             low, high = code[:4], code[4:]
             if i < BLOCK_SIZE // 2:
                 even, odd = codes[2 * i][:4], codes[2 * i + 1][:4]
-                low = Mux(nibbles, even, low)
-                high = high | (odd & nibbles.replicate(4))
+                parts += [Mux(nibbles, even, low), high | (odd & nibbles.replicate(4))]
             else:
-                low = low & ~nibbles.replicate(4)
-            m.d.comb += self.codes.word_select(i, 8).eq(Cat(low, high))
+                parts += [low & ~nibbles.replicate(4), high]
+        return Cat(parts)
+
+
+def _delayed(m: Module, values: dict[str, Value], cycles: int, name: str) -> dict[str, Value]:
+    return {key: delayed(m, value, cycles, f"{key}_{name}") for key, value in values.items()}
