@@ -14,13 +14,13 @@ from poblano.arith.lanes import LanePlan
 from poblano.arith.modes import LANES
 from poblano.arith.operand import OperandDecoder
 from poblano.component import Component
-from poblano.config import TensorConfiguration
+from poblano.config import TensorConfiguration, load
 from poblano.tensor.unit import TensorUnit
-from poblano_flow.area import RELAXED, AreaResult, gate_equivalents
+from poblano_flow.area import RELAXED, AreaResult, find_liberty, gate_equivalents
 from poblano_flow.emission import emit
 from poblano_golden.formats import BLOCK_SIZE
 
-__all__ = ["Dot32", "UnitArea", "component_area", "dot32_area", "unit_area"]
+__all__ = ["Dot32", "UnitArea", "component_area", "dot32_area", "figures", "unit_area"]
 
 MXFP4_ONLY = ("mxfp4*mxfp4",)
 
@@ -123,3 +123,41 @@ def unit_area(
         for side in "ab"
     )
     return UnitArea(component_area(unit, liberty, delay_ps), a, b, tensor)
+
+
+def figures() -> dict[str, dict[str, Any]]:
+    """Return the published area figures, fields as in `poblano_flow.bench.Figure`.
+
+    Raises
+    ------
+    PoblanoError
+        If the library is not where POBLANO_LIBERTY_DIR says.
+    """
+    liberty = [find_liberty("nangate45_typ")]
+    script = "Nangate 45 typical, NAND2_X1 = 1 GE, flatten, synth, ABC script of poblano_flow.area"
+    dot = dot32_area(liberty)
+    unit = unit_area(load("bench", []).slice.tensor, liberty)
+    share = f"with its share of the decoders of {unit.tensor.rows}x{unit.tensor.cols} units"
+    return {
+        "area.dot32_mxfp4_kge": {
+            "value": dot.gate_equivalents / 1000,
+            "unit": "kGE",
+            "preset": "MXFP4 only, combinational",
+            "peer": "best open MXFP4 dot-32, same script",
+            "peer_value": 4.48,
+            "how": f"{script}; decoders of raw codes included, exact 14-bit sum; relaxed "
+            f"({RELAXED} ps asked, {dot.delay:.0f} ps reached)",
+        },
+        "area.unit_all_formats_kge": {
+            "value": unit.unit_kge,
+            "unit": "kGE",
+            "preset": "bench",
+            "peer": "KU Leuven hybrid unit, 8 MXFP4 products a cycle",
+            "peer_value": 7.39,
+            "how": f"{script}; TensorUnit of the preset's formats and pipeline, registers included "
+            f"({unit.unit.sequential_area / unit.unit.gate / 1000:.2f} kGE), {LANES} MXFP4 "
+            f"products a cycle; relaxed ({RELAXED} ps asked, {unit.unit.delay:.0f} ps reached); "
+            f"{share} {unit.shared_kge:.2f} kGE, that is {unit.kge_per_product:.3f} kGE a product "
+            f"(peer: {7.39 / 8:.2f})",
+        },
+    }
