@@ -146,16 +146,16 @@ MUTATIONS = {
 
 def run_golden_tests(package_parent, module):
     """Run the default golden tests on another copy of the package, the likeliest file first."""
-    here = Path(__file__).parent
-    likeliest = here / f"test_golden_{Path(module).stem}.py"
-    paths = [str(p) for p in (likeliest, here) if p.exists()]
+    likeliest = f"test_golden_{Path(module).stem}.py"
+    paths = Path(__file__).parent.glob("test_*.py")
+    files = sorted(paths, key=lambda p: (p.name != likeliest, p.name))
     options = ["-x", "-q", "-m", "not nightly", "-p", "no:cacheprovider"]
     environment = os.environ | {
         "PYTHONPATH": str(package_parent),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-m", "pytest", *options, *paths]
+    command = [sys.executable, "-m", "pytest", *options, *map(str, files)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
