@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from amaranth.hdl import *
 from amaranth.lib import wiring
 
-__all__ = ["Component", "Emitter", "once", "share"]
+__all__ = ["Component", "Emitter", "once"]
 
 
 class Component(wiring.Component):
@@ -41,26 +42,34 @@ class Component(wiring.Component):
 class Emitter(Protocol):
     """What `once` needs of the platform that an emission runs under."""
 
-    def instance(self, component: Component) -> Elaboratable:
+    def instance(self, component: Component, ports: Mapping[str, Any]) -> Elaboratable:
         """Emit `component` if it is new, and return an instance of its module."""
         ...
 
 
-def once(component: Component, platform: Any) -> Elaboratable:
+def once(component: Component, platform: Any, **ports: Any) -> Elaboratable:
     """Return what stands for `component` in its parent.
 
     Under an emitter that is an instance of a module which is written once for all equal
     components; otherwise the component itself.
+
+    Parameters
+    ----------
+    component:
+        What is wanted. With `ports` it may serve as the pattern for any number of instances.
+    platform:
+        The `platform` argument of `elaborate`.
+    ports:
+        Values of the parent to connect the component's ports to; outputs need signals. Ports
+        that are not named are the component's own signals. For wide or many instances this
+        spares a signal, and an assignment, for each of them.
     """
     instance = getattr(platform, "instance", None)
-    return component if instance is None else instance(component)
-
-
-def share(component: Component, **signals: Any) -> None:
-    """Let input ports of `component` be existing signals of its parent.
-
-    For wide operands that are broadcast: an assignment would give every instance a copy of the
-    signal, in the netlist and in the Verilog.
-    """
-    for name, signal in signals.items():
-        setattr(component, name, signal)
+    if instance is not None:
+        return instance(component, ports)
+    if not ports:
+        return component
+    copy = type(component)(**component.parameters)
+    for name, value in ports.items():
+        setattr(copy, name, value)
+    return copy

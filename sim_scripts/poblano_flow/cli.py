@@ -26,6 +26,7 @@ COMMAND_MODULES = (
     "poblano_flow.lint_cli",
     "poblano_flow.demo_cli",
     "poblano_flow.commands_cli",
+    "poblano_flow.bench_cli",
     "poblano_flow.doctor_cli",
 )
 """In the order of the help page."""

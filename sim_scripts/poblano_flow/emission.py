@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,14 +117,15 @@ class _EmissionPlatform:
     def __init__(self) -> None:
         self.modules: dict[str, Module] = {}
 
-    def instance(self, component: Component) -> Elaboratable:
+    def instance(self, component: Component, given: Mapping[str, Any]) -> Elaboratable:
         name = component.module_name
         if name not in self.modules:
-            # a fresh one: ports of `component` may be signals of its parent (see `share`)
-            fresh = type(component)(**component.parameters)
-            self.modules[name] = self._convert(fresh)
+            self.modules[name] = self._convert(component)
         component._MustUse__used = True  # noqa: SLF001 (the instance stands for it)
-        ports = _signature_ports(component)
+        ports = {
+            "__".join(map(str, path)): Value.cast(given.get(str(path[0]), value))
+            for path, _, value in component.signature.flatten(component)
+        }
         connections: dict[str, Value] = {}
         for port in self.modules[name].ports:
             prefix = "i" if port.direction == "input" else "o"
@@ -164,13 +166,6 @@ class _EmissionPlatform:
 def emit(component: Component) -> Emission:
     """Convert `component` and everything below it, each distinct module once."""
     return _EmissionPlatform().emit(component)
-
-
-def _signature_ports(component: Component) -> dict[str, Value]:
-    return {
-        "__".join(map(str, path)): Value.cast(value)
-        for path, _, value in component.signature.flatten(component)
-    }
 
 
 def _directed_ports(component: Component) -> dict[str, tuple[Value, PortDirection]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from poblano.arith.latency import accumulator_latency, unit_latency
 from poblano.arith.operand import OperandDecoder, operand_layout
-from poblano.component import Component, once, share
+from poblano.component import Component, once
 from poblano.config import SliceConfiguration
 from poblano.tensor.geometry import Geometry
 from poblano.tensor.row import TensorRow, unit_control_layout
@@ -74,18 +74,20 @@ class TensorArray(Component):
 
         # operand B: one decoder a column, registered for the whole array
         b = Signal(data.ArrayLayout(operand_layout(tensor.formats), tensor.cols))
+        decoder = OperandDecoder(formats=tensor.formats, side="b")
         for column in range(tensor.cols):
-            decoder = OperandDecoder(formats=tensor.formats, side="b")
-            share(
+            operand = Signal(operand_layout(tensor.formats), name=f"operand_{column}")
+            m.submodules[f"decoder_{column}"] = once(
                 decoder,
+                platform,
                 codes=self.b_codes[column],
                 scale=self.b_scales[column],
                 mode=self.mode,
                 beat=stages[1].beat.beat,
                 count=stages[1].beat.count,
+                operand=operand,
             )
-            m.submodules[f"decoder_{column}"] = once(decoder, platform)
-            m.d.sync += b[column].eq(decoder.operand)
+            m.d.sync += b[column].eq(operand)
 
         reading = stages[1 + accumulator_latency(tensor.pipeline)]
         adding = stages[2 + accumulator_latency(tensor.pipeline)]
@@ -104,10 +106,12 @@ class TensorArray(Component):
         drain_row = Signal.like(self.drain_row)
         m.d.sync += drain_row.eq(self.drain_row)
         drained = []
+        row = TensorRow(configuration=tensor)
         for index in range(tensor.rows):
-            row = TensorRow(configuration=tensor)
-            share(
+            values = Signal(32 * tensor.cols, name=f"drained_{index}")
+            m.submodules[f"row_{index}"] = once(
                 row,
+                platform,
                 codes=self.a_codes[index],
                 scale=self.a_scales[index],
                 mode=self.mode,
@@ -119,11 +123,11 @@ class TensorArray(Component):
                 first_block=adding.beat.first_block,
                 write_enable=write_enable,
                 write_address=self._address(writing.beat),
+                drain=self.drain & (self.drain_row == index),
                 drain_address=Cat(self.drain_accumulator, self.drain_bank),
+                drained=values,
             )
-            m.submodules[f"row_{index}"] = once(row, platform)
-            m.d.comb += row.drain.eq(self.drain & (self.drain_row == index))
-            drained.append(row.drained)
+            drained.append(values)
         m.d.sync += self.drained.eq(Array(drained)[drain_row])
         return m
 

@@ -164,7 +164,7 @@ class TensorEngine(Component):
         m.d.comb += [
             filled.eq(arrives(Run.B_CODES) & reader.chunk_last),
             sequencer.panel_full.eq(full),
-            fetch.panel_free.eq(~full),
+            fetch.panel_free.eq(~full | sequencer.panel_done),
         ]
         m.d.sync += [
             full.eq((full & ~sequencer.panel_done) | (filled << filling)),

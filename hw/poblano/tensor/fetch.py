@@ -83,7 +83,7 @@ class OperandFetch(Component):
     job, start:
         The product to fetch for, and the pulse that begins it.
     panel_free:
-        Whether each of the two panels may be overwritten.
+        Whether each of the two panels may be overwritten by chunks that come three cycles later.
     runs:
         Requests for a `LineReader`, whose kinds are `Run`.
     """

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from poblano.arith.lanes import LanePlan
 from poblano.arith.modes import operand_formats
 from poblano.arith.operand import OperandDecoder, operand_layout
-from poblano.component import Component, once, share
+from poblano.component import Component, once
 from poblano.config import TensorConfiguration
 from poblano.tensor.unit import TensorUnit
 
@@ -117,16 +117,18 @@ class TensorRow(Component):
         ]
 
         pipeline = configuration.pipeline
+        unit = TensorUnit(
+            formats=configuration.formats,
+            multiply_stages=pipeline.multiply,
+            sum_stages=pipeline.sum,
+            round_stages=pipeline.round,
+            add_stages=pipeline.add,
+        )
         for column in range(configuration.cols):
-            unit = TensorUnit(
-                formats=configuration.formats,
-                multiply_stages=pipeline.multiply,
-                sum_stages=pipeline.sum,
-                round_stages=pipeline.round,
-                add_stages=pipeline.add,
-            )
-            share(
+            sums = Signal(32, name=f"result_{column}")
+            m.submodules[f"unit_{column}"] = once(
                 unit,
+                platform,
                 a=a,
                 b=self.b[column],
                 mode=self.control.mode,
@@ -134,7 +136,7 @@ class TensorRow(Component):
                 last_beat=self.control.last_beat,
                 valid=self.control.valid,
                 accumulator=before.word_select(column, 32),
+                result=sums,
             )
-            m.submodules[f"unit_{column}"] = once(unit, platform)
-            m.d.comb += write.data.word_select(column, 32).eq(unit.result)
+            m.d.comb += write.data.word_select(column, 32).eq(sums)
         return m

@@ -187,7 +187,7 @@ def matmul_phases(configuration: SliceConfiguration, values: Mapping[str, int]) 
         beats = row_tiles * col_tiles * beats_per_block
         for block in range(num_blocks(values["k"])):
             panel = block_index % 2
-            begin_fetch = max(fetched, freed[panel] + 1)
+            begin_fetch = max(fetched, freed[panel])
             fetched = (
                 begin_fetch
                 + product.fetch_cycles(geometry.a, product.sides[0], row, rows, block)
