@@ -163,7 +163,7 @@ class MxEncoder(Component):
         m.d.comb += [
             normal.eq(depth[-1] & ~self.vanishes),
             subnormal.eq(~depth[-1] & ~depth[bits:-1].any() & ~self.vanishes),
-            shift.eq(Mux(depth[-1], ~left, depth[:bits])),
+            shift.eq(Mux(depth[-1], ~Cat(left, C(0, bits - len(left))), depth[:bits])),
         ]
 
         # Left by 2**bits - 1 for a normal code or right by 1, then right by `shift`.
