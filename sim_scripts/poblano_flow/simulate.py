@@ -22,9 +22,11 @@ from poblano_flow.emission import Emission
 from poblano_flow.gtkw import write_gtkw
 from poblano_flow.icarus import IcarusRunner
 from poblano_flow.manifest import build_manifest, manifest_text
+from poblano_flow.sidefiles import verilator_waivers
 from poblano_flow.sim_options import TIMESCALE, SimOptions, check_simulator
 from poblano_flow.sim_results import Case, judge
 from poblano_flow.verilator import VerilatorRunner
+from poblano_flow.waivers import load_waivers
 from poblano_flow.wave_file import wave_fault
 from poblano_golden.errors import PoblanoError
 
@@ -143,9 +145,11 @@ def build(
         found = emission.top.parameters.get("configuration")
         configuration = found if isinstance(found, Configuration) else None
     files = {f"{_RTL}/{module.name}.v": module.verilog for module in emission.modules}
-    files[MANIFEST] = manifest_text(build_manifest(emission, configuration))
+    manifest = build_manifest(emission, configuration)
+    files[MANIFEST] = manifest_text(manifest)
     if simulator == "verilator":
-        files["verilator.vlt"] = verilator.control_file(emission, options)
+        files["control.vlt"] = verilator.control_file(emission, options)
+        files["waivers.vlt"] = verilator_waivers(manifest, load_waivers())
         files["verilator_main.cpp"] = verilator.main_source().read_text("utf-8")
     recipe: dict[str, Any] = {
         "simulator": simulator,

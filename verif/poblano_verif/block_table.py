@@ -1,0 +1,170 @@
+"""The blocks that can be emitted alone and tested, with the variants that are.
+
+Importing this module imports no Amaranth; the factories do when they are called.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from poblano_verif.block_types import Block, Factory, Variant
+
+if TYPE_CHECKING:
+    from poblano.component import Component
+
+__all__ = ["BLOCKS"]
+
+_LITTLE = {"POBLANO_VECTORS": "300", "POBLANO_BENCH_SHARE": "0.002"}
+"""What Icarus, some hundred times slower, takes of the arithmetic's vectors."""
+
+_MILLION = {"POBLANO_VECTORS": "1000000", "POBLANO_SINGLE": "1"}
+
+_FOUR_BIT = ("mxfp4*mxfp4",)
+_OTHERS = (
+    "mxfp8_e5m2*mxfp8_e5m2",
+    "mxfp8_e5m2*mxfp4",
+    "mxfp8_e5m2*mxint8",
+    "mxfp6_e2m3*mxfp4",
+    "mxfp6_e3m2*mxfp6_e3m2",
+    "mxfp8_e4m3*mxfp8_e5m2",
+    "mxint8*mxint8",
+)
+"""Pairs that a default engine leaves out, and one that they share a unit with."""
+
+
+def _default_formats() -> tuple[str, ...]:
+    from poblano.config import TensorConfiguration
+
+    return TensorConfiguration.model_fields["formats"].default
+
+
+def _made(path: str, parameters: Mapping[str, Any]) -> Component:
+    module, _, name = path.partition(":")
+    if "formats" in parameters and parameters["formats"] is None:
+        parameters = {**parameters, "formats": _default_formats()}
+    return getattr(importlib.import_module(module), name)(**parameters)
+
+
+def _plain(path: str, parameters: Mapping[str, Any]) -> Factory:
+    """Return a factory of `module:class`; `formats=None` stands for an engine's default ones."""
+    return lambda: _made(path, parameters)
+
+
+def _arithmetic(
+    path: str,
+    copies: int,
+    parameters: Mapping[str, Any],
+    around: str | None = None,
+    *,
+    icarus: bool = True,
+    nightly: bool = False,
+) -> Variant:
+    """Return a variant whose bench takes several copies of the block at a time.
+
+    `around` is the class of `poblano_verif.arith_blocks` that the bench wants about the block.
+    """
+
+    def harness() -> Component:
+        from poblano_verif.arith_blocks import SideBySide
+
+        inner = dict(parameters)
+        if "formats" in inner and inner["formats"] is None:
+            inner["formats"] = _default_formats()
+        name = around or path.partition(":")[2]
+        return SideBySide(block=name, copies=copies, parameters=tuple(inner.items()))
+
+    simulators: dict[str, dict[str, str]] = {"verilator": _MILLION if nightly else {}}
+    if icarus and not nightly:
+        simulators["icarus"] = _LITTLE
+    return Variant(
+        _plain(path, parameters),
+        simulators,
+        harness=harness,
+        nightly=nightly,
+        limit=6000.0 if nightly else 600.0,
+    )
+
+
+def _slice(preset: str) -> Factory:
+    def make() -> Component:
+        from poblano.config import load
+        from poblano.slice import Slice
+
+        return Slice(configuration=load(preset))
+
+    return make
+
+
+_ADDER = "poblano.arith.fp32_adder:Fp32Adder"
+_ROUND = "poblano.arith.fp32_round:Fp32Round"
+_DOT = "poblano.arith.dot_product:DotProduct"
+_UNIT = "poblano.tensor.unit:TensorUnit"
+_QUANTISER = "poblano.arith.mx_quantiser:MxQuantiser"
+
+_WIDE = {"width": 42, "exponents": range(-272, 253), "stages": 1}
+_NARROW = {"width": 14, "exponents": range(-256, 253), "infinities": True, "stages": 0}
+_DOT_STAGES = {"multiply_stages": 1, "sum_stages": 1}
+_UNIT_STAGES = {**_DOT_STAGES, "round_stages": 1, "add_stages": 2}
+
+_ADDERS = {
+    "two_stages": _arithmetic(_ADDER, 32, {"stages": 2}),
+    "combinational": _arithmetic(_ADDER, 32, {"stages": 0}),
+    "million": _arithmetic(_ADDER, 32, {"stages": 2}, nightly=True),
+}
+_ROUNDINGS = {
+    "wide": _arithmetic(_ROUND, 32, _WIDE),
+    "narrow": _arithmetic(_ROUND, 32, _NARROW),
+    "million": _arithmetic(_ROUND, 32, _WIDE, nightly=True),
+}
+
+
+def _dot(stages: Mapping[str, int], formats: tuple[str, ...] | None, **options: bool) -> Variant:
+    return _arithmetic(_DOT, 16, {"formats": formats, **stages}, "DecodedDotProduct", **options)
+
+
+def _unit(formats: tuple[str, ...] | None, **options: bool) -> Variant:
+    return _arithmetic(_UNIT, 16, {"formats": formats, **_UNIT_STAGES}, "DecodedUnit", **options)
+
+
+_DOTS = {
+    "default": _dot(_DOT_STAGES, None, icarus=False),
+    "four_bit": _dot({}, _FOUR_BIT),
+}
+_UNITS = {
+    "default": _unit(None, icarus=False),
+    "four_bit": _unit(_FOUR_BIT),
+    "others": _unit(_OTHERS, icarus=False),
+    "million": _unit(None, nightly=True),
+}
+_QUANTISERS = {
+    "one_stage": Variant(
+        _plain(
+            _QUANTISER,
+            {"formats": ("mxfp4", "mxfp8_e4m3", "mxfp8_e5m2", "mxint8"), "stages": 1},
+        ),
+        {"verilator": {}, "icarus": {}},
+    ),
+    "combinational": Variant(
+        _plain(_QUANTISER, {"formats": ("mxfp6_e2m3", "mxfp6_e3m2", "mxfp4"), "stages": 0}),
+        {"verilator": {}},
+    ),
+}
+_SLICES = {
+    "tiny": Variant(_slice("tiny"), {"verilator": {}}),
+    "bench": Variant(_slice("bench"), {"verilator": {}}, nightly=True, limit=6000.0),
+}
+
+BLOCKS: Mapping[str, Block] = {
+    block.name: block
+    for block in (
+        Block("fp32_adder", "binary32 adder", _ADDERS),
+        Block("fp32_round", "rounding of an exact sum to binary32", _ROUNDINGS),
+        Block("dot_product", "exact dot product of two MX blocks", _DOTS),
+        Block("tensor_unit", "dot product, rounding and accumulation", _UNITS),
+        Block("mx_quantiser", "quantiser of a block to any of several MX formats", _QUANTISERS),
+        Block("slice", "tensor engine, L1 and host port", _SLICES),
+    )
+}
+"""Every block by name."""
