@@ -15,6 +15,7 @@ from amaranth.lib.wiring import In, Out
 from poblano.arith.dot_product import DotProduct
 from poblano.arith.fp32_adder import Fp32Adder
 from poblano.arith.fp32_round import Fp32Round
+from poblano.arith.fp32_to_bf16 import Fp32ToBf16
 from poblano.arith.lanes import LanePlan
 from poblano.arith.operand import OperandDecoder
 from poblano.component import Component, once
@@ -98,7 +99,7 @@ def _decode(m: Module, outer: Any, inner: Any, platform: Any) -> None:
 
 _BLOCKS: dict[str, type[Component]] = {
     block.__name__: block
-    for block in (DecodedDotProduct, DecodedUnit, Fp32Adder, Fp32Round, OperandDecoder)
+    for block in (DecodedDotProduct, DecodedUnit, Fp32Adder, Fp32Round, Fp32ToBf16, OperandDecoder)
 }
 
 
