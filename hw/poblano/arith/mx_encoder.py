@@ -122,10 +122,15 @@ class MxEncoder(Component):
                 "select": len(plan.encodings),
             }
         )
-        aligned = Signal(layout)
-        m.d.comb += [aligned.sign.eq(self.sign), aligned.select.eq(self.select)]
+        field = Signal(plan.field_bits)
         with m.If(depth[-1] & ~self.vanishes):
-            m.d.comb += aligned.field.eq(-depth)
+            m.d.comb += field.eq(-depth)
+        aligned = Signal(layout)
+        m.d.comb += [
+            aligned.sign.eq(self.sign),
+            aligned.field.eq(field),
+            aligned.select.eq(self.select),
+        ]
         self._align(m, left, depth, aligned)
         self._round(m, data.View(layout, delayed(m, aligned.as_value(), self.stages, "aligned")))
         return m
