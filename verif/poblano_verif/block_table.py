@@ -9,6 +9,7 @@ import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from poblano_golden.formats import MX_FORMATS
 from poblano_verif.block_types import Block, Factory, Variant
 
 if TYPE_CHECKING:
@@ -20,6 +21,12 @@ _LITTLE = {"POBLANO_VECTORS": "300", "POBLANO_BENCH_SHARE": "0.002"}
 """What Icarus, some hundred times slower, takes of the arithmetic's vectors."""
 
 _MILLION = {"POBLANO_VECTORS": "1000000", "POBLANO_SINGLE": "1"}
+
+_EVERY_SCALE = {"POBLANO_VECTORS": "1000000", "POBLANO_EVERY_SCALE": "1"}
+"""A million random blocks, and the ties of elements under every scale byte."""
+
+_RESULTS = ("mxfp4", "mxfp8_e4m3", "mxint8")
+"""Formats of the results of a default engine."""
 
 _FOUR_BIT = ("mxfp4*mxfp4",)
 _OTHERS = (
@@ -101,6 +108,7 @@ _ADDER = "poblano.arith.fp32_adder:Fp32Adder"
 _ROUND = "poblano.arith.fp32_round:Fp32Round"
 _DOT = "poblano.arith.dot_product:DotProduct"
 _UNIT = "poblano.tensor.unit:TensorUnit"
+_BF16 = "poblano.arith.fp32_to_bf16:Fp32ToBf16"
 _QUANTISER = "poblano.arith.mx_quantiser:MxQuantiser"
 
 _WIDE = {"width": 42, "exponents": range(-272, 253), "stages": 1}
@@ -138,18 +146,33 @@ _UNITS = {
     "others": _unit(_OTHERS, icarus=False),
     "million": _unit(None, nightly=True),
 }
+_BF16S = {
+    "combinational": _arithmetic(_BF16, 32, {}),
+    "million": _arithmetic(_BF16, 32, {}, nightly=True),
+}
+
+
+def _quantiser(
+    formats: tuple[str, ...], stages: int, *, icarus: bool = False, nightly: bool = False
+) -> Variant:
+    simulators: dict[str, dict[str, str]] = {"verilator": _EVERY_SCALE if nightly else {}}
+    if icarus:
+        simulators["icarus"] = {"POBLANO_VECTORS": "150", "POBLANO_BENCH_SHARE": "0.005"}
+    return Variant(
+        _plain(_QUANTISER, {"formats": formats, "stages": stages}),
+        simulators,
+        nightly=nightly,
+        limit=6000.0 if nightly else 600.0,
+    )
+
+
 _QUANTISERS = {
-    "one_stage": Variant(
-        _plain(
-            _QUANTISER,
-            {"formats": ("mxfp4", "mxfp8_e4m3", "mxfp8_e5m2", "mxint8"), "stages": 1},
-        ),
-        {"verilator": {}, "icarus": {}},
-    ),
-    "combinational": Variant(
-        _plain(_QUANTISER, {"formats": ("mxfp6_e2m3", "mxfp6_e3m2", "mxfp4"), "stages": 0}),
-        {"verilator": {}},
-    ),
+    "default": _quantiser(_RESULTS, 1, icarus=True),
+    "all_formats": _quantiser(tuple(MX_FORMATS), 0),
+    "integer": _quantiser(("mxint8",), 3),
+    "four_bit": _quantiser(("mxfp4",), 2, nightly=True),
+    "million": _quantiser(_RESULTS, 1, nightly=True),
+    "million_all_formats": _quantiser(tuple(MX_FORMATS), 3, nightly=True),
 }
 _SLICES = {
     "tiny": Variant(_slice("tiny"), {"verilator": {}}),
@@ -163,6 +186,7 @@ BLOCKS: Mapping[str, Block] = {
         Block("fp32_round", "rounding of an exact sum to binary32", _ROUNDINGS),
         Block("dot_product", "exact dot product of two MX blocks", _DOTS),
         Block("tensor_unit", "dot product, rounding and accumulation", _UNITS),
+        Block("fp32_to_bf16", "rounding of binary32 to BF16", _BF16S),
         Block("mx_quantiser", "quantiser of a block to any of several MX formats", _QUANTISERS),
         Block("slice", "tensor engine, L1 and host port", _SLICES),
     )
