@@ -24,6 +24,7 @@ COMMAND_MODULES = (
     "poblano_flow.config_cli",
     "poblano_flow.emit_cli",
     "poblano_flow.lint_cli",
+    "poblano_flow.sim_cli",
     "poblano_flow.demo_cli",
     "poblano_flow.commands_cli",
     "poblano_flow.bench_cli",
