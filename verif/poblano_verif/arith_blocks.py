@@ -119,7 +119,9 @@ class SideBySide(Component):
     def __init__(self, *, block: str, copies: int, parameters: tuple[tuple[str, Any], ...]) -> None:
         self.make = partial(_BLOCKS[block], **dict(parameters))
         self.copies = copies
-        members = self.make().signature.members
+        example: Any = self.make()
+        example._MustUse__used = True  # noqa: SLF001 (it only shows the ports)
+        members = example.signature.members
         super().__init__(
             {
                 name: (In if member.flow is In else Out)(copies * Shape.cast(member.shape).width)

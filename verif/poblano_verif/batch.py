@@ -17,12 +17,16 @@ __all__ = ["apply", "block_parameters", "from_words", "report", "reset", "to_wor
 
 def block_parameters() -> tuple[dict[str, Any], int]:
     """Return the parameters of the block under test, from the manifest, and its copies."""
-    manifest = json.loads(Path(os.environ["POBLANO_MANIFEST"]).read_text())
-    top = next(module for module in manifest["modules"] if module["name"] == manifest["top"])
+    top = _top()
     parameters: dict[str, Any] = top["parameters"]
     if top["kind"] == "SideBySide":
         return dict(parameters["parameters"]), int(parameters["copies"])
     return parameters, 1
+
+
+def _top() -> dict[str, Any]:
+    manifest = json.loads(Path(os.environ["POBLANO_MANIFEST"]).read_text("utf-8"))
+    return next(module for module in manifest["modules"] if module["name"] == manifest["top"])
 
 
 def to_words(values: NDArray[Any], width: int) -> list[int]:
@@ -89,7 +93,10 @@ async def apply(
 
 
 async def reset(dut: Any) -> None:
-    """Hold reset for one cycle, where the block has one."""
+    """Put every input to 0, and hold reset for one cycle where the block has one."""
+    for port in _top()["ports"]:
+        if port["direction"] == "input":
+            getattr(dut, port["name"]).value = 0
     if hasattr(dut, "rst"):
         dut.rst.value = 1
         dut.clk.value = 0
