@@ -22,6 +22,8 @@ from amaranth.lib.wiring import In
 from pyosys import libyosys as ys
 
 from poblano.component import Component
+from poblano.l1.sram import Sram
+from poblano_flow.sram_model import sram_ports, sram_verilog
 from poblano_flow.verilog_text import readable
 
 __all__ = ["Emission", "Module", "Port", "emit"]
@@ -121,7 +123,7 @@ class _EmissionPlatform:
         name = component.module_name
         if name not in self.modules:
             self.modules[name] = self._convert(component)
-        component._MustUse__used = True  # noqa: SLF001 (the instance stands for it)
+        _mark_used(component)
         ports = {
             "__".join(map(str, path)): Value.cast(given.get(str(path[0]), value))
             for path, _, value in component.signature.flatten(component)
@@ -147,6 +149,8 @@ class _EmissionPlatform:
 
     def _convert(self, component: Component) -> Module:
         name = component.module_name
+        if isinstance(component, Sram):
+            return _memory(name, component)
         text = rtlil.convert(
             component, name=name, platform=self, emit_src=False, ports=_directed_ports(component)
         )
@@ -166,6 +170,29 @@ class _EmissionPlatform:
 def emit(component: Component) -> Emission:
     """Convert `component` and everything below it, each distinct module once."""
     return _EmissionPlatform().emit(component)
+
+
+def _mark_used(component: Component) -> None:
+    """Tell Amaranth that an instance stands for `component` and for the parts that it made."""
+    component._MustUse__used = True  # noqa: SLF001
+    for part in vars(component).values():
+        if isinstance(part, Component):
+            _mark_used(part)
+
+
+def _memory(name: str, sram: Sram) -> Module:
+    """Return the module of a memory, for which a technology's macro may stand in."""
+    _mark_used(sram)
+    ports = sram_ports(sram).items()
+    return Module(
+        name=name,
+        kind=type(sram).__name__,
+        parameters=sram.parameters,
+        component=sram,
+        ports=tuple(Port(port, direction, width) for port, (direction, width) in ports),
+        instances={},
+        verilog=sram_verilog(name, sram),
+    )
 
 
 def _directed_ports(component: Component) -> dict[str, tuple[Value, PortDirection]]:
