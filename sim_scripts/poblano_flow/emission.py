@@ -37,8 +37,10 @@ _PASSES = (
     "memory_collect",
     "attrmap -remove generator -remove top -remove src -remove amaranth.decoding",
     "attrmap -modattr -remove generator -remove top -remove src -remove amaranth.hierarchy",
+    "delete */s:0",
 )
-"""What `amaranth.back.verilog` runs, in process and without the source attributes."""
+"""What `amaranth.back.verilog` runs, in process and without the source attributes. Wires of no
+width go too: Verilog would take `[-1:0]` for two bits."""
 
 
 @dataclass(frozen=True)
