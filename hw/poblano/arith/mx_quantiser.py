@@ -23,6 +23,9 @@ __all__ = ["MxQuantiser"]
 _EARLY_BITS = FP32.exponent_bits // 2
 """Exponent bits of the largest magnitude that are found before the register between them."""
 
+_ALL = (1 << BLOCK_SIZE) - 1
+"""A word with a 1 for every number of a block."""
+
 
 class MxQuantiser(Component):
     """Quantises 32 binary32 numbers: a scale by one of the three rules, and 32 codes.
@@ -116,7 +119,7 @@ class MxQuantiser(Component):
             numbers.eq(Cat(value[plan.dropped_bits : -1] for value in values)),
         ]
         bits = range(_EARLY_BITS, FP32.exponent_bits)
-        upper, left = self._narrow(m, numbers, C(-1, BLOCK_SIZE), bits)
+        upper, left = self._narrow(m, numbers, C(_ALL, BLOCK_SIZE), bits)
         found = {
             "select": select,
             "rule": self.rule,
@@ -195,7 +198,7 @@ class MxQuantiser(Component):
             "signs": Mux(invalid, 0, found["signs"]),
             "nonzero": nonzero,
             "top": top,
-            "vanishes": Mux(invalid, C(-1, BLOCK_SIZE), ~top & distant),
+            "vanishes": Mux(invalid, C(_ALL, BLOCK_SIZE), ~top & distant),
             "numbers": Cat(
                 numbers.word_select(i, self._number_bits)[: self._near_number_bits]
                 for i in range(BLOCK_SIZE)
