@@ -29,10 +29,17 @@ Progress = Callable[[str, int, int], None]
 """Called with the stage, and how many of its steps are done."""
 
 
-def build_slice(configuration: Configuration, *, waves: bool = False, jobs: int = 2) -> Build:
-    """Return a Verilator build of a slice, from the cache if it is there."""
+UNTRACED = ("TensorRow", "TensorUnit", "OperandDecoder", "MxQuantiser", "MxEncoder", "MxCandidate")
+"""Arithmetic that a waveform of a whole product leaves out; its operands and results are in it."""
+
+
+def build_slice(configuration: Configuration, *, jobs: int = 2) -> Build:
+    """Return a Verilator build of a slice, from the cache if it is there.
+
+    It can record waveforms of everything but the insides of the arithmetic.
+    """
     emission = emit(Slice(configuration=configuration))
-    return build(emission, options=SimOptions(waves=waves), jobs=jobs)
+    return build(emission, options=SimOptions(waves=True, untraced=UNTRACED), jobs=jobs)
 
 
 def plan_job(configuration: Configuration, job: MatmulJob) -> MatmulPlan:
@@ -84,7 +91,7 @@ def run_matmuls(
     tell = progress or (lambda _stage, _done, _total: None)
     plans = [plan_job(configuration, job) for job in jobs]
     tell("build", 0, 1)
-    model = build_slice(configuration, waves=waves)
+    model = build_slice(configuration)
     tell("build", 1, 1)
     name = f"matmuls-{configuration.name}-{configuration.hash[:12]}" + ("-waves" if waves else "")
     folder = build_root() / "run" / name

@@ -30,6 +30,9 @@ class SimOptions:
     hierarchical:
         Kinds of modules, as the emission names them, that are compiled apart and once
         (Verilator only). Builds get faster and runs slower.
+    untraced:
+        Kinds of modules whose insides are left out of waveforms (Verilator only). The build is
+        then nearly as small and fast as one without waves.
     debug:
         Make every signal readable and writable from the testbench (Verilator only): everything
         gets slower.
@@ -39,6 +42,7 @@ class SimOptions:
     wave_format: str = "fst"
     threads: int = 1
     hierarchical: tuple[str, ...] = ()
+    untraced: tuple[str, ...] = ()
     debug: bool = False
 
     def __post_init__(self) -> None:

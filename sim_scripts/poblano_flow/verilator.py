@@ -80,6 +80,11 @@ def control_file(emission: Emission, options: SimOptions) -> str:
     for port in emission.top.ports:
         access = "rw" if port.direction == "input" else "rd"
         lines.append(f'public_flat_{access} -module "{emission.top.name}" -var "{port.name}"')
+    lines += [
+        f'tracing_off -file "*/{module.name}.v"'
+        for module in emission.modules
+        if module.kind in options.untraced
+    ]
     for module in _repeated(emission):
         if module.kind in options.hierarchical:
             lines.append(f'hier_block -module "{module.name}"')
@@ -132,7 +137,8 @@ class VerilatorRunner(SupervisedRunner, Verilator):
         if options.threads > 1:
             verilate += ["--threads", str(options.threads)]
         if options.hierarchical:
-            verilate += ["--hierarchical"]
+            # a path through a block and back looks like a loop from outside
+            verilate += ["--hierarchical", "-Wno-UNOPTFLAT"]
         return [verilate, self._make()]
 
     def _make(self, *targets: str) -> list[str]:
