@@ -30,6 +30,14 @@ class Component(wiring.Component):
         return self
 
     @property
+    def latency(self) -> int | None:
+        """Cycles from inputs to outputs; None where no single number says it.
+
+        The manifest of an emission carries it.
+        """
+        return None
+
+    @property
     def module_name(self) -> str:
         """`snake_case` of the class, and a digest of the parameters where there are any."""
         snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(self).__name__).lower()

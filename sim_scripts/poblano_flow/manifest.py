@@ -12,7 +12,7 @@ bits, every latency in clock cycles. Keys:
     modules         one entry a distinct module, children before their parents:
         name, kind, parameters, count (occurrences in the whole design), file
         clock, reset    port names, or null
-        latency         cycles as the component states them, or null
+        latency         cycles as the component states them, 0 without a clock, or null
         ports           name, direction, width, member (path in the component's signature, or null),
                         layout (null for clock and reset)
         streams         member path to {direction, payload, valid, ready}: the ports of a stream
@@ -140,15 +140,17 @@ def _describe(configuration: Configuration) -> dict[str, Any]:
 def _module(module: Module, count: int) -> dict[str, Any]:
     members = {port_name: (path, shape) for path, port_name, shape in _leaves(module)}
     ports = {port.name for port in module.ports}
+    clocked = "clk" in ports - members.keys()
+    latency = module.component.latency
     return {
         "name": module.name,
         "kind": module.kind,
         "file": module_file(module),
         "parameters": {name: _plain(value) for name, value in module.parameters.items()},
         "count": count,
-        "clock": "clk" if "clk" in ports - members.keys() else None,
+        "clock": "clk" if clocked else None,
         "reset": "rst" if "rst" in ports - members.keys() else None,
-        "latency": _plain(getattr(module.component, "latency", None)),
+        "latency": 0 if latency is None and not clocked else latency,
         "ports": [_port(port, members) for port in module.ports],
         "streams": dict(_streams(module.component.signature, (), ports)),
         "name_map": {

@@ -27,8 +27,6 @@ class Operation(data.Struct):
 class Leaf(Component):
     """Passes a payload on, one cycle later."""
 
-    latency = 1
-
     def __init__(self, *, offset):
         self.offset = offset
         super().__init__(
@@ -37,6 +35,10 @@ class Leaf(Component):
                 "o": Out(stream.Signature(Operation, always_valid=True, always_ready=True)),
             }
         )
+
+    @property
+    def latency(self):
+        return 1
 
     def elaborate(self, _platform):
         m = Module()

@@ -40,6 +40,7 @@ def test_manifest_says_what_was_emitted(pair):
     assert (leaf["kind"], leaf["parameters"], leaf["latency"]) == ("Leaf", {"offset": 1}, 1)
     assert other["parameters"] == {"offset": 2}
     assert sram["parameters"] == {"depth": 16, "width": 8}
+    assert (sram["latency"], sram["reset"]) == (1, None)
     assert top["latency"] is None
     assert (top["clock"], top["reset"]) == ("clk", "rst")
     assert top["name_map"]["instances"] == {
@@ -193,3 +194,22 @@ def test_files_hold_no_date_and_no_path(pair, tmp_path):
         assert not re.search(r"\b20\d\d-\d\d-\d\d\b", text), name
         assert str(tmp_path.parents[2]) not in text, name
         assert ".py" not in text, name
+
+
+def test_latency_without_a_clock_is_zero():
+    from amaranth.hdl import Module
+    from amaranth.lib.wiring import In, Out
+
+    from poblano.component import Component
+
+    class Inverter(Component):
+        def __init__(self):
+            super().__init__({"i": In(1), "o": Out(1)})
+
+        def elaborate(self, _platform):
+            m = Module()
+            m.d.comb += self.o.eq(~self.i)
+            return m
+
+    (entry,) = build_manifest(emit(Inverter()))["modules"]
+    assert (entry["clock"], entry["reset"], entry["latency"]) == (None, None, 0)

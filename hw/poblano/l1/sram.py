@@ -53,6 +53,11 @@ class Sram(Component):
             }
         )
 
+    @property
+    def latency(self) -> int:
+        """Cycles from an address to its word."""
+        return 1
+
     def elaborate(self, platform) -> Module:
         m = Module()
         m.submodules.memory = memory = Memory(shape=self.width, depth=self.depth, init=[])
