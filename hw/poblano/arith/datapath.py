@@ -94,27 +94,25 @@ def full_adder(m: Module, a: Value, b: Value, c: Value, name: str) -> tuple[Sign
     return total, carry
 
 
-def carry_save(
-    m: Module, rows: Sequence[Value], bits: Sequence[Value], width: int, name: str
-) -> Value:
-    """Return the sum of unsigned rows and single bits, modulo 2**width.
+def carry_save(m: Module, terms: Sequence[Value], name: str) -> tuple[Value, Value]:
+    """Return two words with the sum of unsigned terms, modulo 2 to the widest term's width.
 
-    A Wallace tree of full adders, each level on rows of like width, and one carry-propagate
-    adder. The single bits enter where carry words leave their lowest place free.
+    A Wallace tree of full adders, each level on words of like width. Single bits take the places
+    that carries leave free at the low end.
     """
-    waiting, free = [row[:width] for row in rows], list(bits)
+    width = max(len(term) for term in terms)
+    words = [term for term in terms if len(term) > 1]
+    bits = [term for term in terms if len(term) == 1]
+    while len(bits) > len(words) - 2:  # as many adders as words but two
+        words.append(bits.pop())
     level = 0
-    while len(waiting) > 2:
-        waiting.sort(key=len)
+    while len(words) > 2:
+        words.sort(key=len)
         level += 1
         after: list[Value] = []
-        while len(waiting) > 2:
-            total, carry = full_adder(
-                m, *(waiting.pop(0) for _ in range(3)), f"{name}_{level}_{len(waiting)}"
-            )
-            after += [total, Cat(free.pop() if free else C(0, 1), carry)[:width]]
-        waiting = waiting + after
-    total = Signal(width, name=f"{name}_total")
-    value: Value = sum(waiting[1:], waiting[0])
-    m.d.comb += total.eq(sum(free, value))
-    return total
+        while len(words) > 2:
+            three, words = words[:3], words[3:]
+            total, carry = full_adder(m, *three, f"{name}_{level}_{len(words)}")
+            after += [total, Cat(bits.pop() if bits else C(0, 1), carry)[:width]]
+        words += after
+    return words[0], words[1]

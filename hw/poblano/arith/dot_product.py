@@ -85,12 +85,13 @@ class DotProduct(Component):
             total = four_bit_sum(m, self.a, self.b, early)
             m.d.comb += self.sum.eq(delayed(m, total, late, "sum"))
         else:
-            mode = delayed(m, self.mode, early, "mode_at_sum")
+            words = lane_sum(m, self.plan, self.a, self.b, self.mode)
+            beat = [delayed(m, word, early, f"beat_{k}") for k, word in enumerate(words)]
             partial = Signal.like(self.sum, reset_less=True)
             held, total = Signal(len(self.sum)), Signal.like(self.sum)
             m.d.comb += [
                 held.eq(Mux(first, 0, partial)),
-                total.eq(lane_sum(m, self.plan, self.a, self.b, mode, early, held)),
+                total.eq(held + beat[0] + beat[1]),
             ]
             with m.If(valid):
                 m.d.sync += partial.eq(total)

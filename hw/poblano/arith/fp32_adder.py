@@ -125,12 +125,12 @@ class Fp32Adder(Component):
     ) -> Value:
         normal, count = normalise(m, total, exponent, C(0, 1), "normal")
         fraction, guard, sticky = normal[_TAIL + 1 : -1], normal[_TAIL], normal[:_TAIL].any()
-        up, biased = Signal(), Signal(FP32.exponent_bits)
+        leading, up, biased = normal[-1], Signal(), Signal(FP32.exponent_bits)
         packed = Signal(31)
         m.d.comb += [
             up.eq(guard & (sticky | fraction[0])),
-            biased.eq(Mux(normal[-1], exponent - count + 1, 0)),
-            packed.eq(Cat(fraction, biased) + up),
+            biased.eq(Mux(leading, exponent - count, 0)),
+            packed.eq(Cat(fraction, biased) + Cat(up, C(0, _FRACTION - 1), leading)),
         ]
         infinite, zero = Signal(), Signal()
         m.d.comb += [

@@ -83,32 +83,30 @@ class Fp32Round(Component):
             Cat(sign.replicate(low), self.value[:-1] ^ sign.replicate(self.width - 1))
         )
 
-        # room: how far the top digit lies above the least normal number, plus one; the biased
-        # exponent of the result if nothing is shifted. Below 1 the result is subnormal.
-        offset = self.width - 2 + FP32.bias
-        room = Signal(range(self.exponents.start + offset, self.exponents.stop + offset))
-        limit, deep = Signal(max(1, len(room) - 1)), Signal()
-        m.d.comb += [
-            room.eq(self.exponent + offset),
-            deep.eq(room <= 0 if room.shape().signed else 0),
-            limit.eq(Mux(deep, 0, room - 1)),
-        ]
-        normal, count = normalise(m, digits, limit, sign, "normal")
+        # limit: how far the top digit lies above the least normal number; so far it may be
+        # shifted. What lies below is shifted right, to the subnormals' exponent.
+        offset = self.width - 2 + FP32.bias - 1
+        limit = Signal(range(self.exponents.start + offset, self.exponents.stop + offset))
+        m.d.comb += limit.eq(self.exponent + offset)
+        deep = limit[-1] if self.exponents.start + offset < 0 else C(0, 1)
+        above = Signal(range(max(1, self.exponents.stop + offset)))
+        m.d.comb += above.eq(Mux(deep, 0, limit))
+        normal, count = normalise(m, digits, above, sign, "normal")
 
         window = normal[-(_SIGNIFICAND + 1) :]
         rest = normal[: -(_SIGNIFICAND + 1)]
         sticky = (rest ^ sign.replicate(len(rest))).any() if len(rest) else C(0, 1)
-        if self.exponents.start + offset < 1:
-            window, sticky = self._shift_right(m, window, sticky, room, deep, sign)
+        if self.exponents.start + offset < 0:
+            window, sticky = self._shift_right(m, window, sticky, limit, sign)
 
-        guard, odd = window[0] ^ sign, window[1] ^ sign
-        up = Signal()
-        m.d.comb += up.eq(sign ^ (guard & (sticky | odd)))
-        biased = Signal(max(len(limit), FP32.exponent_bits) + 1)
+        # The leading digit, where there is one, adds 1 to the exponent, as rounding up may.
+        leading, guard, odd = window[-1], window[0] ^ sign, window[1] ^ sign
+        up, biased = Signal(), Signal(max(len(above), FP32.exponent_bits) + 1)
         packed = Signal(len(biased) + FP32.mantissa_bits)
         m.d.comb += [
-            biased.eq(Mux(window[-1], (room - count)[: len(limit) + 1], 0)),
-            packed.eq(Cat(window[1:-1], biased) + up),
+            up.eq(sign ^ (guard & (sticky | odd))),
+            biased.eq(Mux(leading, (above - count)[: len(above)], 0)),
+            packed.eq(Cat(window[1:-1], biased) + Cat(up, C(0, FP32.mantissa_bits - 1), leading)),
         ]
 
         infinite = packed[FP32.mantissa_bits :] >= (1 << FP32.exponent_bits) - 1
@@ -132,19 +130,13 @@ class Fp32Round(Component):
         return m
 
     def _shift_right(
-        self,
-        m: Module,
-        window: Value,
-        sticky: Value,
-        room: Signal,
-        deep: Signal,
-        sign: Value,
+        self, m: Module, window: Value, sticky: Value, limit: Signal, sign: Value
     ) -> tuple[Value, Value]:
-        """Bring a number below the least normal one to the subnormals' exponent."""
+        """Shift right by -limit where that is positive; what falls off goes into `sticky`."""
         stages = len(window).bit_length()
-        distance, far = Signal(len(room)), Signal()
+        distance, far = Signal(len(limit)), Signal()
         m.d.comb += [
-            distance.eq(Mux(deep, 1 - room, 0)),
+            distance.eq(Mux(limit[-1], -limit, 0)),
             far.eq(distance[stages:].any()),
         ]
         for k in range(stages):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from amaranth.hdl import *
 from amaranth.lib import data
 
-from poblano.arith.datapath import carry_save, delayed
+from poblano.arith.datapath import carry_save
 from poblano.arith.lanes import NIBBLE, LanePlan
 from poblano.arith.modes import LANES
 
@@ -17,104 +19,61 @@ _PRODUCT = 2 * NIBBLE
 
 
 def lane_sum(
-    m: Module,
-    plan: LanePlan,
-    a: data.View,
-    b: data.View,
-    mode: Value,
-    stages: int,
-    held: Value,
-) -> Value:
-    """Return `held` plus the sum of a beat's products, a signed number of `plan.sum_width` bits.
+    m: Module, plan: LanePlan, a: data.View, b: data.View, mode: Value
+) -> tuple[Value, Value]:
+    """Return two words whose sum, modulo 2**plan.sum_width, is that of a beat's products.
 
-    Lanes that need no shifter of their own are summed before the register, which is smaller
-    than their products; their sum's weight follows from the mode.
+    In units of the mode's lsb. Two words rather than one: carries need not be propagated before
+    a register.
+
+    A product that has a shifter of its own is one term of the sum. The others are summed by
+    group first, and the group's sum takes the weight that its lanes have in the mode.
 
     Parameters
     ----------
     plan:
         The unit's formats.
-    a, b:
-        The operands.
-    mode:
-        The mode's number in the cycle after the registers.
-    stages:
-        Registers between products and shifters.
-    held:
-        The sum of the block's earlier beats, in the cycle after the registers.
+    a, b, mode:
+        The operands and their mode's number.
     """
     width = plan.sum_width
     sign = Signal(LANES)
     m.d.comb += sign.eq(a.sign ^ b.sign)
-    products = []
+    products: list[Value] = []
     for lane in range(LANES):
         product = Signal(_PRODUCT, name=f"product_{lane}")
         m.d.comb += product.eq(a.magnitude[lane] * b.magnitude[lane])
         products.append(product)
 
-    rows: list[Value] = [held]
-    ones: list[Value] = []
-    constant = 0
-    for group in range(_GROUPS):
+    terms: list[tuple[Value, Value]] = []
+    sums: list[Value] = []
+    for group in filter(plan.uses_group, range(_GROUPS)):
         lanes = range(group, LANES, _GROUPS)
-        if not plan.uses_group(group):
-            continue
         if plan.has_shifters and group % 2 == 0:
-            for lane in lanes:
-                row, negative = _shifted(m, plan, a, b, lane, products[lane], sign[lane], stages)
-                # -x is the complement of x, plus 1; with the sign's own weight that is
-                # row + not(sign) * 2**n + sign - 2**n
-                rows.append(Cat(row, ~negative))
-                ones.append(negative)
-                constant -= 1 << len(row)
+            terms += [(_raised(m, plan, a, b, lane, products[lane]), sign[lane]) for lane in lanes]
         else:
-            total = _grouped(
-                m, [products[lane] for lane in lanes], [sign[lane] for lane in lanes], group
-            )
-            weighted = _weighted(m, plan, delayed(m, total, stages, f"group_{group}"), mode, group)
-            rows.append(Cat(weighted[:-1], ~weighted[-1]))
-            constant -= 1 << (len(weighted) - 1)
-    rows.append(C(constant % (1 << width), width))
-    return carry_save(m, rows, ones, width, "beat").as_signed()
+            most = (len(lanes) * ((1 << NIBBLE) - 1) ** 2).bit_length() + 1
+            group_terms = [(products[lane], sign[lane]) for lane in lanes]
+            rows = _unsigned(m, group_terms, [], most, f"group_{group}")
+            total = Signal(signed(most), name=f"group_{group}")
+            m.d.comb += total.eq(sum(rows[1:], rows[0]))
+            sums.append(_weighted(m, plan, total, mode, group))
+    return carry_save(m, _unsigned(m, terms, sums, width, "beat"), "beat")
 
 
-def _shifted(
-    m: Module,
-    plan: LanePlan,
-    a: data.View,
-    b: data.View,
-    lane: int,
-    product: Value,
-    sign: Value,
-    stages: int,
-) -> tuple[Signal, Value]:
-    """Return a product raised by both sides' shifts, complemented if negative, and its sign."""
+def _raised(
+    m: Module, plan: LanePlan, a: data.View, b: data.View, lane: int, product: Value
+) -> Signal:
+    """Return a product raised by the shifts of both sides."""
     largest = plan.product_shift(lane)
-    both = Signal(largest.bit_length(), name=f"shift_{lane}")
+    shift = Signal(largest.bit_length(), name=f"shift_{lane}")
     ours, theirs = a.shift[lane // 2], b.shift[lane // 2]
-    m.d.comb += both.eq(ours + theirs if plan.shifts_add(lane) else ours | theirs)
-    product = delayed(m, product, stages, f"product_{lane}")
-    both = delayed(m, both, stages, f"shift_{lane}")
-    sign = delayed(m, sign, stages, f"sign_{lane}")
     raised = Signal(_PRODUCT + largest, name=f"raised_{lane}")
-    row = Signal(_PRODUCT + largest, name=f"row_{lane}")
     m.d.comb += [
-        raised.eq(product << both),
-        row.eq(raised ^ sign.replicate(len(row))),
+        shift.eq(ours + theirs if plan.shifts_add(lane) else ours | theirs),
+        raised.eq(product << shift),
     ]
-    return row, sign
-
-
-def _grouped(m: Module, products: list[Value], signs: list[Value], group: int) -> Value:
-    """Return the signed sum of products of equal weight."""
-    width = (len(products) * ((1 << NIBBLE) - 1) ** 2).bit_length() + 1
-    rows: list[Value] = []
-    for index, (product, sign) in enumerate(zip(products, signs, strict=True)):
-        row = Signal(_PRODUCT + 1, name=f"group_{group}_row_{index}")
-        m.d.comb += row.eq(Cat(product ^ sign.replicate(_PRODUCT), ~sign))
-        rows.append(row)
-    rows.append(C(-(len(rows) << _PRODUCT) % (1 << width), width))
-    return carry_save(m, rows, signs, width, f"group_{group}").as_signed()
+    return raised
 
 
 def _weighted(m: Module, plan: LanePlan, total: Value, mode: Value, group: int) -> Value:
@@ -128,3 +87,28 @@ def _weighted(m: Module, plan: LanePlan, total: Value, mode: Value, group: int) 
             with m.Case(*numbers):
                 m.d.comb += weighted.eq(total << weight)
     return weighted
+
+
+def _unsigned(
+    m: Module,
+    magnitudes: Sequence[tuple[Value, Value]],
+    numbers: Sequence[Value],
+    width: int,
+    name: str,
+) -> list[Value]:
+    """Return unsigned words and bits with the sum of magnitudes with signs and of numbers.
+
+    Modulo 2**width. A negative magnitude x of n bits is its complement, plus 1, less 2**n. The
+    sign of every term is inverted, which turns all that is to be taken off into one constant.
+    """
+    words: list[Value] = []
+    constant = 0
+    for index, (magnitude, sign) in enumerate(magnitudes):
+        word = Signal(len(magnitude) + 1, name=f"{name}_word_{index}")
+        m.d.comb += word.eq(Cat(magnitude ^ sign.replicate(len(magnitude)), ~sign))
+        words += [word[:width], sign]
+        constant -= 1 << len(magnitude)
+    for number in numbers:
+        words.append(Cat(number[:-1], ~number[-1])[:width])
+        constant -= 1 << (len(number) - 1)
+    return [*words, C(constant % (1 << width), width)]
