@@ -94,12 +94,12 @@ def _arithmetic(
     )
 
 
-def _slice(preset: str) -> Factory:
+def _slice(preset: str, *overrides: str) -> Factory:
     def make() -> Component:
         from poblano.config import load
         from poblano.slice import Slice
 
-        return Slice(configuration=load(preset))
+        return Slice(configuration=load(preset, list(overrides)))
 
     return make
 
@@ -176,6 +176,35 @@ _QUANTISERS = {
 }
 _SLICES = {
     "tiny": Variant(_slice("tiny"), {"verilator": {}}),
+    "small_l1": Variant(
+        _slice("tiny", "slice.l1.size=16 KiB"),
+        {"icarus": {"POBLANO_RANDOM_PRODUCTS": "4", "POBLANO_BENCH_SHARE": "0.1"}},
+    ),
+    "odd_array": Variant(
+        _slice(
+            "tiny",
+            "slice.tensor.rows=3",
+            "slice.tensor.cols=6",
+            "slice.l1.line=128 B",
+            "slice.l1.banks=2",
+        ),
+        {"verilator": {}},
+    ),
+    "four_bit": Variant(
+        _slice(
+            "tiny",
+            "slice.tensor.formats=['mxfp4*mxfp4']",
+            "slice.tensor.pipeline.multiply=0",
+            "slice.tensor.pipeline.sum=0",
+            "slice.tensor.pipeline.round=0",
+            "slice.tensor.pipeline.add=0",
+        ),
+        {"verilator": {}},
+    ),
+    "other_formats": Variant(
+        _slice("tiny", f"slice.tensor.formats={list(_OTHERS)}", "slice.tensor.pipeline.add=3"),
+        {"verilator": {}},
+    ),
     "bench": Variant(_slice("bench"), {"verilator": {}}, nightly=True, limit=6000.0),
 }
 
