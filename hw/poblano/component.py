@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from amaranth.hdl import *
 from amaranth.lib import wiring
@@ -28,6 +28,11 @@ class Component(wiring.Component):
         self = super().__new__(cls)
         object.__setattr__(self, "parameters", dict(parameters))
         return self
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Ports are attributes that the signature makes."""
 
     @property
     def latency(self) -> int | None:

@@ -19,7 +19,7 @@ from amaranth.back import rtlil
 from amaranth.hdl import ClockSignal, Const, Elaboratable, Instance, ResetSignal, Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
-from pyosys import libyosys as ys
+from pyosys import libyosys as ys  # pyright: ignore[reportAttributeAccessIssue]
 
 from poblano.component import Component
 from poblano.l1.sram import Sram
@@ -143,7 +143,8 @@ class _EmissionPlatform:
                 raise ValueError(
                     f"module {name} has a port {port.name} that is not its component's"
                 )
-        return Instance(name, **connections)
+        instance: Any = Instance  # its type has no room for ports
+        return instance(name, **connections)
 
     def emit(self, component: Component) -> Emission:
         top = self._convert(component)
@@ -176,7 +177,7 @@ def emit(component: Component) -> Emission:
 
 def _mark_used(component: Component) -> None:
     """Tell Amaranth that an instance stands for `component` and for the parts that it made."""
-    component._MustUse__used = True  # noqa: SLF001
+    vars(component)["_MustUse__used"] = True
     for part in vars(component).values():
         if isinstance(part, Component):
             _mark_used(part)
