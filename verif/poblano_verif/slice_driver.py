@@ -78,8 +78,9 @@ class SliceDriver:
 
     async def reset(self) -> None:
         """Put every input at rest and hold the reset for two cycles."""
-        self.dut.command__valid.value = 0
-        self.dut.host__valid.value = 0
+        for stream in ("command", "host"):
+            getattr(self.dut, f"{stream}__valid").value = 0
+            getattr(self.dut, f"{stream}__payload").value = 0
         self.dut.rst.value = 1
         await self._edge()
         await self._edge()
@@ -146,6 +147,13 @@ class SliceDriver:
             if accepted:
                 return
 
+    async def _done(self) -> None:
+        """Wait until `done` has settled at 1: it may glitch while registers change."""
+        await ReadOnly()
+        while not int(self.dut.done.value):
+            await RisingEdge(self.dut.done)
+            await ReadOnly()
+
     async def run(self, word: bytes, limit: int) -> int:
         """Issue a command and wait until it is done; return its cycles.
 
@@ -167,11 +175,10 @@ class SliceDriver:
         await self._edge()
         issued = get_sim_time("step")
         self.dut.command__valid.value = 0
-        if not int(self.dut.done.value):
-            try:
-                await with_timeout(RisingEdge(self.dut.done), limit * self.period, "step")
-            except SimTimeoutError:
-                raise AssertionError(f"a command must be done within {limit} cycles") from None
+        try:
+            await with_timeout(self._done(), limit * self.period, "step")
+        except SimTimeoutError:
+            raise AssertionError(f"a command must be done within {limit} cycles") from None
         cycles = round((get_sim_time("step") - issued) / self.period)
         await self._edge()
         await self._edge()

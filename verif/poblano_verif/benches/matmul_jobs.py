@@ -33,7 +33,7 @@ async def run_jobs(dut: Any) -> None:
     l1 = configuration.slice.l1
     folder = Path(os.environ["POBLANO_JOBS"])
     driver = SliceDriver(dut, line=l1.line, period=PERIOD)
-    Clock(dut.clk, PERIOD, unit="step").start()
+    Clock(dut.clk, PERIOD, unit="step").start(start_high=False)
     await driver.reset()
     found = int(dut.configuration_hash.value)
     assert found == configuration.hash64, f"hash {found:#x}, expected {configuration.hash64:#x}"

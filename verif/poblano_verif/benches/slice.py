@@ -50,7 +50,7 @@ class Bench:
 
     async def start(self) -> None:
         """Clock, reset, and random bytes everywhere."""
-        Clock(self.dut.clk, PERIOD, unit="step").start()
+        Clock(self.dut.clk, PERIOD, unit="step").start(start_high=False)
         await self.driver.reset()
         assert int(self.dut.configuration_hash.value) == self.configuration.hash64
         self.image.fill(random_bytes(self.random, self.slice.l1.size))
