@@ -29,8 +29,8 @@ FAULTS = {
     "a smaller number decides": ("mx_quantiser", "(left[0] & raises)", "(left[1] & raises)"),
     "subnormal amax decides as a normal one": (
         "mx_quantiser",
-        "Mux(largest.any(), needed, Cat(needed[1:], 1))",
-        "needed",
+        "ones | Mux(one_more, Cat(ones[1:], 1), 0)",
+        "ones",
     ),
     "scale -1 is not clamped": (
         "mx_quantiser",

@@ -221,19 +221,15 @@ class MxQuantiser(Component):
             return ((1 << count) - 1) << (width - count)
 
         exact = found["rule"][1]
-        needed = Signal(width)
-        m.d.comb += needed.eq(
-            Mux(
-                exact,
-                selection.number(lambda e: leading(e.fraction_bits + 1)),
-                selection.number(lambda e: leading(e.largest_ones)),
-            )
+        ones = Mux(
+            exact,
+            selection.number(lambda e: leading(e.fraction_bits + 1)),
+            selection.number(lambda e: leading(e.largest_ones)),
         )
-        if not self.plan.has_integer:
-            return needed, exact
-        shifted = Signal(width)
-        m.d.comb += shifted.eq(Mux(largest.any(), needed, Cat(needed[1:], 1)))
-        return shifted, exact
+        one_more = ~largest.any() & selection.where(lambda e: e.fmt.is_integer)
+        needed = Signal(width)
+        m.d.comb += needed.eq(ones | Mux(one_more, Cat(ones[1:], 1), 0))
+        return needed, exact
 
     def _scale(self, m: Module, select: Value, largest: Value, raised: Value) -> Signal:
         """Return the scale byte."""
