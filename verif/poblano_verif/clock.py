@@ -50,14 +50,19 @@ class ClockDomain:
         if self._clock is not None:
             await RisingEdge(self._clock)
         else:
-            after = (get_sim_time("step") - self._first_edge) % self.period
-            await Timer(self.period - after, "step")
+            await Timer(self.period - self._phase(), "step")
 
     async def edges(self, count: int) -> None:
         """Wait for `count` rising edges, at least one; the testbench sleeps in between."""
         if count > 1:
-            await Timer((count - 1) * self.period, "step")
+            # up to the middle of the last cycle, so that it does not matter which of the timer
+            # and the edge comes first
+            await Timer(count * self.period - self._phase() - self.period // 2, "step")
         await self.edge()
+
+    def _phase(self) -> int:
+        """Return the steps since the last rising edge, or since when there would have been one."""
+        return (get_sim_time("step") - self._first_edge) % self.period
 
     async def reset(self, cycles: int = 2) -> None:
         """Hold the reset over `cycles` rising edges, and release it after the last of them."""

@@ -1,0 +1,3 @@
+"""A module that cannot be imported."""
+
+import module_that_does_not_exist  # noqa: F401
