@@ -17,8 +17,15 @@ if TYPE_CHECKING:
 
 __all__ = ["BLOCKS"]
 
-_LITTLE = {"POBLANO_VECTORS": "300", "POBLANO_BENCH_SHARE": "0.002"}
+_LITTLE = {
+    "POBLANO_VECTORS": "300",
+    "POBLANO_BENCH_SHARE": "0.002",
+    "POBLANO_EXTREMES_SHARE": "0.02",
+}
 """What Icarus, some hundred times slower, takes of the arithmetic's vectors."""
+
+_WIDE_SUMS = {"POBLANO_VECTORS": "4000", "POBLANO_BENCH_SHARE": "0.15"}
+"""What a unit takes whose sums are wider than the 64 bits that Verilator handles well."""
 
 _MILLION = {"POBLANO_VECTORS": "1000000", "POBLANO_SINGLE": "1"}
 
@@ -67,6 +74,7 @@ def _arithmetic(
     *,
     icarus: bool = True,
     nightly: bool = False,
+    wide: bool = False,
 ) -> Variant:
     """Return a variant whose bench takes several copies of the block at a time.
 
@@ -82,7 +90,8 @@ def _arithmetic(
         name = around or path.partition(":")[2]
         return SideBySide(block=name, copies=copies, parameters=tuple(inner.items()))
 
-    simulators: dict[str, dict[str, str]] = {"verilator": _MILLION if nightly else {}}
+    usual = _WIDE_SUMS if wide else {}
+    simulators: dict[str, dict[str, str]] = {"verilator": _MILLION if nightly else usual}
     if icarus and not nightly:
         simulators["icarus"] = _LITTLE
     return Variant(
@@ -106,6 +115,7 @@ def _slice(preset: str, *overrides: str) -> Factory:
 
 _ADDER = "poblano.arith.fp32_adder:Fp32Adder"
 _ROUND = "poblano.arith.fp32_round:Fp32Round"
+_DECODER = "poblano.arith.operand:OperandDecoder"
 _DOT = "poblano.arith.dot_product:DotProduct"
 _UNIT = "poblano.tensor.unit:TensorUnit"
 _BF16 = "poblano.arith.fp32_to_bf16:Fp32ToBf16"
@@ -129,13 +139,27 @@ _ROUNDINGS = {
 
 
 def _dot(stages: Mapping[str, int], formats: tuple[str, ...] | None, **options: bool) -> Variant:
-    return _arithmetic(_DOT, 16, {"formats": formats, **stages}, "DecodedDotProduct", **options)
+    return _arithmetic(_DOT, 4, {"formats": formats, **stages}, "DecodedDotProduct", **options)
 
 
 def _unit(formats: tuple[str, ...] | None, **options: bool) -> Variant:
-    return _arithmetic(_UNIT, 16, {"formats": formats, **_UNIT_STAGES}, "DecodedUnit", **options)
+    return _arithmetic(_UNIT, 4, {"formats": formats, **_UNIT_STAGES}, "DecodedUnit", **options)
 
 
+def _decoder(formats: tuple[str, ...] | None, side: str, *, icarus: bool = False) -> Variant:
+    return Variant(
+        _plain(_DECODER, {"formats": formats, "side": side}),
+        {"verilator": {}, **({"icarus": {}} if icarus else {})},
+    )
+
+
+_DECODERS = {
+    "default_a": _decoder(None, "a"),
+    "default_b": _decoder(None, "b"),
+    "four_bit": _decoder(_FOUR_BIT, "a", icarus=True),
+    "others_a": _decoder(_OTHERS, "a"),
+    "others_b": _decoder(_OTHERS, "b"),
+}
 _DOTS = {
     "default": _dot(_DOT_STAGES, None, icarus=False),
     "four_bit": _dot({}, _FOUR_BIT),
@@ -143,7 +167,7 @@ _DOTS = {
 _UNITS = {
     "default": _unit(None, icarus=False),
     "four_bit": _unit(_FOUR_BIT),
-    "others": _unit(_OTHERS, icarus=False),
+    "others": _unit(_OTHERS, icarus=False, wide=True),
     "million": _unit(None, nightly=True),
 }
 _BF16S = {
@@ -213,6 +237,7 @@ BLOCKS: Mapping[str, Block] = {
     for block in (
         Block("fp32_adder", "binary32 adder", _ADDERS),
         Block("fp32_round", "rounding of an exact sum to binary32", _ROUNDINGS),
+        Block("operand_decoder", "decoder of one beat of an MX block", _DECODERS),
         Block("dot_product", "exact dot product of two MX blocks", _DOTS),
         Block("tensor_unit", "dot product, rounding and accumulation", _UNITS),
         Block("fp32_to_bf16", "rounding of binary32 to BF16", _BF16S),

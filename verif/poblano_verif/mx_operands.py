@@ -188,7 +188,9 @@ def scale_pairs(mode: Mode, number: int, rng: Generator, sums: int = 1) -> Opera
 def directed(mode: Mode, number: int, rng: Generator) -> Operands:
     """Return extremes: magnitudes, cancellation, ties, ranges, special values, short blocks."""
     parts: list[Operands] = []
-    sides = [(_extreme(mode.a, x), _extreme(mode.b, y)) for x in (0, 1) for y in (0, 1)]
+    sides = [
+        (_extreme(mode.a, x), _extreme(mode.b, y)) for x in (False, True) for y in (False, True)
+    ]
     scales = [(127, 127), (254, 254), (0, 0), (254, 0), (1, 3), (255, 127), (127, 255)]
     for scale in scales:
         for a, b in sides:
@@ -211,8 +213,10 @@ def directed(mode: Mode, number: int, rng: Generator) -> Operands:
     rest_a[:, -1] = rest_a[:, 15] = rest_b[:, 15] = 0
     rest_a[:, -1] = rest_b[:, -1] = 1
     parts.append(_make(number, rest_a, rest_b))
-    for scale in ((0, 0), (0, 20), (60, 40), (52, 52), (50, 50)):
-        parts.append(_make(number, rest_a, rest_b, scale))
+    parts += [
+        _make(number, rest_a, rest_b, scale)
+        for scale in ((0, 0), (0, 20), (60, 40), (52, 52), (50, 50))
+    ]
 
     # few bits set far apart: ties and their neighbours, in the normal and the subnormal range
     for scale in ((127, 127), (40, 40), (30, 35), (20, 20), (10, 12), (5, 5)):
@@ -244,11 +248,11 @@ def _specials(mode: Mode, number: int, rng: Generator) -> list[Operands]:
         codes = _special_codes(fmt)
         if not len(codes):
             continue
-        n = BLOCK_SIZE * len(codes) * 2
+        n = BLOCK_SIZE * 4
         mine = rng.choice(_finite_codes(fmt), (n, BLOCK_SIZE))
         theirs = rng.choice(_finite_codes(partner), (n, BLOCK_SIZE))
         at, place = np.arange(n), np.arange(n) % BLOCK_SIZE
-        mine[at, place] = codes[at // BLOCK_SIZE % len(codes)]
+        mine[at, place] = rng.permutation(np.resize(codes, n))
         half = at >= n // 2
         theirs[at[half], place[half]] = rng.choice((0, 1), int(half.sum()))
         second = mine.copy()

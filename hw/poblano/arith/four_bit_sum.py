@@ -53,8 +53,8 @@ def four_bit_sum(m: Module, a: data.View, b: data.View, stages: int) -> Value:
 def _products(m: Module, a: list[Value], b: list[Value]) -> list[Value]:
     """Return the eight bit planes of the products' magnitudes, in quarters.
 
-    A code `h l m` is the significand (h | l, m) shifted left by 0 (h = 0), 1 (10) or 2 (11):
-    two-bit significands are multiplied, and the product takes one of five shifts.
+    A code `h l m` is the significand (h | l, m) shifted left by 0 (h = 0), 1 (10) or 2 (11).
+    The significands' product is shifted by the sum of both shifts.
     """
 
     def plane(value: Value, name: str) -> Signal:
@@ -62,6 +62,15 @@ def _products(m: Module, a: list[Value], b: list[Value]) -> list[Value]:
         m.d.comb += signal.eq(value)
         return signal
 
+    def shifted(bits: list[Value], far: list[Value], choose: Value, name: str) -> list[Value]:
+        """Choose, lane by lane, `far` instead of `bits`; places that either lacks are 0."""
+        chosen: list[Value] = []
+        for k in range(max(len(bits), len(far))):
+            near = bits[k] & ~choose if k < len(bits) else C(0, LANES)
+            chosen.append(plane(near | (far[k] & choose), f"{name}_{k}"))
+        return chosen
+
+    nothing = C(0, LANES)
     one_a, one_b = plane(a[1] | a[2], "one_a"), plane(b[1] | b[2], "one_b")
     ones, fractions = plane(one_a & one_b, "ones"), plane(a[0] & b[0], "fractions")
     product = [
@@ -70,20 +79,12 @@ def _products(m: Module, a: list[Value], b: list[Value]) -> list[Value]:
         plane(ones & ~fractions, "product_2"),
         plane(ones & fractions, "product_3"),
     ]
-    by_a = [~a[2], plane(a[2] & ~a[1], "by_a_1"), plane(a[2] & a[1], "by_a_2")]
-    by_b = [~b[2], plane(b[2] & ~b[1], "by_b_1"), plane(b[2] & b[1], "by_b_2")]
-    shift = []
-    for total in range(5):
-        terms = [by_a[i] & by_b[total - i] for i in range(3) if 0 <= total - i < 3]
-        shift.append(plane(_any(terms), f"shift_{total}"))
-    return [
-        _any([product[i] & shift[k - i] for i in range(4) if 0 <= k - i < 5])
-        for k in range(_PRODUCT)
-    ]
-
-
-def _any(terms: list[Value]) -> Value:
-    value = terms[0]
-    for term in terms[1:]:
-        value = value | term
-    return value
+    by_one = plane(a[2] & ~a[1], "a_by_1"), plane(b[2] & ~b[1], "b_by_1")
+    by_two = plane(a[2] & a[1], "a_by_2"), plane(b[2] & b[1], "b_by_2")
+    carry = plane(by_one[0] & by_one[1], "both_by_1")
+    one = plane(by_one[0] ^ by_one[1], "shift_by_1")
+    two = plane(by_two[0] ^ by_two[1] ^ carry, "shift_by_2")
+    four = plane(by_two[0] & by_two[1], "shift_by_4")
+    once = shifted(product, [nothing, *product], one, "after_1")
+    twice = shifted(once, [nothing, nothing, *once], two, "after_2")
+    return shifted(twice, [nothing] * 4 + product, four, "magnitude")

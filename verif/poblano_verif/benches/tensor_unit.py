@@ -45,12 +45,12 @@ class Bench:
         self.pipeline = PipelineConfiguration(
             **{name: parameters[f"{name}_stages"] for name in _STAGES}
         )
-        self.share = float(os.environ.get("POBLANO_BENCH_SHARE", "1"))
 
-    def some(self, operands: Operands) -> Operands:
+    def some(self, operands: Operands, variable: str = "POBLANO_BENCH_SHARE") -> Operands:
         """Return the share of the blocks that this run checks, in random order."""
+        share = float(os.environ.get(variable, "1"))
         order = self.rng.permutation(len(operands))
-        return operands.take(order[: max(1, int(len(operands) * self.share))])
+        return operands.take(order[: max(1, int(len(operands) * share))])
 
     async def check(self, name: str, operands: Operands, gaps: float = 0.0) -> None:
         """Compute all blocks and compare every result."""
@@ -82,7 +82,8 @@ async def extremes(dut: Any) -> None:
     await reset(dut)
     for number, mode in enumerate(bench.plan.modes):
         name = f"extremes of {mode.a.name}*{mode.b.name}"
-        await bench.check(name, bench.some(directed(mode, number, bench.rng)), gaps=0.1)
+        operands = bench.some(directed(mode, number, bench.rng), "POBLANO_EXTREMES_SHARE")
+        await bench.check(name, operands, gaps=0.1)
 
 
 @cocotb.test(timeout_time=100_000_000, timeout_unit="step")
