@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyosys import libyosys as ys
+from pyosys import libyosys as ys  # pyright: ignore[reportAttributeAccessIssue]
 
 from poblano_flow.build_cache import build_root
 from poblano_golden.errors import PoblanoError
@@ -172,7 +172,7 @@ def gate_equivalents(
             f"abc {libraries} -script {script}",
             f"stat {libraries}",
         )
-        design, said = ys.Design(), ""
+        design, said, delay = ys.Design(), "", 0.0
         for number, command in enumerate(commands):
             log = folder / f"{number}.log"
             ys.Pass.call(design, f"tee -q -o {log} {command}")

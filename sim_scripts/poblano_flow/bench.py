@@ -15,7 +15,7 @@ import numpy as np
 
 from poblano.config import Configuration, load
 from poblano_flow.build_cache import build_root
-from poblano_golden.blocks import quantise
+from poblano_golden.blocks import MxTensor, quantise
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import MXFP4
 from poblano_golden.matmul import matmul, result
@@ -96,8 +96,9 @@ def _prefill_utilisation() -> dict[str, Figure]:
         for rows in (64, 1536)
     )
     [outcome] = run_matmuls(configuration, [MatmulJob("prefill", a, b, "mxfp4", "even")])
-    wanted = result(matmul(a, b), MXFP4, "even")
-    found = outcome.d
+    wanted, found = result(matmul(a, b), MXFP4, "even"), outcome.d
+    assert isinstance(wanted, MxTensor)
+    assert isinstance(found, MxTensor)
     if not (
         np.array_equal(found.codes, wanted.codes) and np.array_equal(found.scales, wanted.scales)
     ):

@@ -32,14 +32,14 @@ def bench(
     from rich.console import Console
     from rich.table import Table
 
-    from poblano_flow.bench import Figure, measure, save, selected
+    from poblano_flow.bench import Figure, measure, results_path, save, selected
 
     console = Console()
     figures: dict[str, Figure] = {}
     for measurement in selected(names or [], slow=slow):
         with console.status(f"measuring {', '.join(measurement.names)}"):
             found = measure(measurement)
-        path = save(found)
+        save(found)
         figures |= found
         for name, figure in found.items():
             console.print(f"{name} = {_number(figure.value)} {figure.unit}", highlight=False)
@@ -48,7 +48,7 @@ def bench(
         peer = "" if figure.peer is None else f"{figure.peer}: {_number(figure.peer_value)}"
         table.add_row(name, _number(figure.value), figure.unit, peer, figure.how)
     console.print(table)
-    console.print(f"kept in {path}")
+    console.print(f"kept in {results_path()}")
 
 
 def _number(value: float | None) -> str:

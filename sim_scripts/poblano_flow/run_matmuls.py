@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -160,7 +160,7 @@ def _refuse_failure(result: RunResult) -> None:
 
 
 @contextmanager
-def _watched(path: Path, tell: Callable[[int], None]) -> Iterator[None]:
+def _watched(path: Path, tell: Callable[[int], None]) -> Generator[None]:
     """Call `tell` with the number of lines in a growing file, now and then, until left."""
     ended = threading.Event()
 

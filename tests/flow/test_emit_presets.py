@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 
 import pytest
 from test_cli import run
@@ -19,7 +20,7 @@ from poblano_verif import registry
 def tiny(tmp_path_factory):
     """The preset tiny, emitted by the command."""
     folder = tmp_path_factory.mktemp("emit") / "tiny"
-    command = ["python", "-m", "poblano_flow", "emit", "--preset", "tiny", "-o", str(folder)]
+    command = [sys.executable, "-m", "poblano_flow", "emit", "--preset", "tiny", "-o", str(folder)]
     subprocess.run(command, check=True, capture_output=True)
     return folder
 

@@ -54,7 +54,7 @@ class DecodedDotProduct(Component):
 
 
 class DecodedUnit(Component):
-    """A `TensorUnit` behind its two decoders. Parameters and latencies are those of `TensorUnit`."""
+    """A `TensorUnit` behind its two decoders, with its parameters and latencies."""
 
     def __init__(self, **parameters: Any) -> None:
         self.formats: tuple[str, ...] = parameters["formats"]
@@ -137,6 +137,6 @@ class SideBySide(Component):
             m.submodules[f"copy_{index}"] = once(block, platform)
         for name, member in self.signature.members.items():
             port = Value.cast(getattr(self, name))
-            inner = Cat(Value.cast(getattr(block, name)) for block in blocks)
+            inner: Value = Cat(Value.cast(getattr(block, name)) for block in blocks)
             m.d.comb += inner.eq(port) if member.flow is In else port.eq(inner)
         return m
