@@ -137,6 +137,6 @@ class SideBySide(Component):
             m.submodules[f"copy_{index}"] = once(block, platform)
         for name, member in self.signature.members.items():
             port = Value.cast(getattr(self, name))
-            inner: Value = Cat(Value.cast(getattr(block, name)) for block in blocks)
+            inner: Any = Cat(Value.cast(getattr(block, name)) for block in blocks)
             m.d.comb += inner.eq(port) if member.flow is In else port.eq(inner)
         return m
