@@ -100,7 +100,7 @@ class MxQuantiser(Component):
 
     @property
     def _number_bits(self) -> int:
-        """Bits kept of a magnitude: the exponent and below it the leading ones of the fraction."""
+        """Bits kept of a magnitude: the exponent, and below it the leading bits of the fraction."""
         return self.plan.fraction_bits + FP32.exponent_bits
 
     @property
