@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from poblano_golden.arrays import F32, F64, U8, require_dtype
 from poblano_golden.elements import decode, encode
-from poblano_golden.formats import BLOCK_SIZE, MXFP4, SCALE_NAN, MxFormat
+from poblano_golden.formats import BLOCK_SIZE, MXFP4, SCALE_NAN, MxFormat, num_blocks
 from poblano_golden.scales import require_rule, scale_bytes, scale_values
 
 __all__ = [
@@ -33,11 +33,6 @@ _Scalar = TypeVar("_Scalar", np.uint8, np.float32)
 
 GIVEN = "given"
 """The rule of scales that came with the data, for instance from a checkpoint."""
-
-
-def num_blocks(k: int) -> int:
-    """Return how many blocks a row of `k` elements takes: ceil(k / 32)."""
-    return -(-k // BLOCK_SIZE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,11 @@ SCALE_NAN = 0xFF
 """The E8M0 code for not-a-number."""
 
 
+def num_blocks(k: int) -> int:
+    """Return how many blocks a row of `k` elements takes: ceil(k / 32)."""
+    return -(-k // BLOCK_SIZE)
+
+
 @dataclass(frozen=True)
 class MxFormat:
     """An MX format: 32 elements of one type under one E8M0 scale.

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from poblano.commands import MATMUL, CommandError
 from poblano.config import SliceConfiguration
-from poblano.tensor.layout import Extent, extents, num_blocks
+from poblano.tensor.layout import Extent, extents
 from poblano.tensor.timing import Phases, matmul_phases
 from poblano_golden.blocks import MxTensor, pack, unpack
-from poblano_golden.formats import SCALE_RULES, MxFormat, WideFormat
+from poblano_golden.formats import SCALE_RULES, MxFormat, WideFormat, num_blocks
 from poblano_golden.fp32 import from_bf16_bits
 from poblano_golden.matmul import matmul, result
 from poblano_sw.assembler import encode

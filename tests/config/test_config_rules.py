@@ -132,7 +132,7 @@ CHUNK = "must be at most the bytes of l1.line (a tile's scales are one access)"
         (
             "slice.l1.size",
             "8 GiB",
-            "slice.l1: size must be at most 4 GiB (L1 addresses have 32 bits); got 8 GiB",
+            "slice.l1: size must be at most 16 MiB (L1 addresses have 24 bits); got 8 GiB",
         ),
         (
             "slice.l1.size",
@@ -269,9 +269,9 @@ def test_unknown_key(valid, problems, key, hint):
 
 def test_valid_extremes(valid):
     configuration = load_text(
-        valid, ["slice.l1.size=4 GiB", "slice.l1.banks=1", "slice.tensor.formats=[mxint8*mxint8]"]
+        valid, ["slice.l1.size=16 MiB", "slice.l1.banks=1", "slice.tensor.formats=[mxint8*mxint8]"]
     )
-    assert configuration.slice.l1.size == 1 << 32
+    assert configuration.slice.l1.size == 1 << 24
     assert configuration.slice.tensor.formats == ("mxint8*mxint8",)
     assert load_text(valid, ["slice.tensor.formats=[ 'mxfp4 * mxint8' ]"]).slice.tensor.formats == (
         "mxfp4*mxint8",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from poblano.config import SliceConfiguration
+from poblano.config import L1_ADDRESS_BITS, SliceConfiguration
 from poblano_golden.errors import PoblanoError
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
 WORD_BYTES = 64
 """Bytes of one command word."""
 
-ADDRESS_WIDTH = 24
+ADDRESS_WIDTH = L1_ADDRESS_BITS
 """Bits of an L1 byte address, and of the strides between its blocks and rows."""
 
 OPCODE_WIDTH = 8

@@ -12,6 +12,7 @@ from poblano.config.derived import ModePeak, derive
 from poblano.config.errors import ConfigurationError
 from poblano.config.load import load, load_text
 from poblano.config.model import (
+    L1_ADDRESS_BITS,
     Configuration,
     HbmConfiguration,
     L1Configuration,
@@ -23,6 +24,7 @@ from poblano.config.model import (
 )
 
 __all__ = [
+    "L1_ADDRESS_BITS",
     "Configuration",
     "ConfigurationError",
     "HbmConfiguration",

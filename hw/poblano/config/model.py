@@ -26,6 +26,7 @@ from poblano.config.quantities import (
 from poblano_golden.formats import BLOCK_SIZE, MX_FORMATS
 
 __all__ = [
+    "L1_ADDRESS_BITS",
     "Configuration",
     "HbmConfiguration",
     "L1Configuration",
@@ -39,8 +40,8 @@ __all__ = [
 FASTEST_CLOCK = 10_000_000_000
 """Hertz; a faster clock is a slip of the pen."""
 
-LARGEST_L1 = 1 << 32
-"""L1 addresses are 32 bits wide."""
+L1_ADDRESS_BITS = 24
+"""Bits of an L1 byte address in a command word."""
 
 
 class Breach:
@@ -182,9 +183,10 @@ class L1Configuration(_Section):
 
     def breaches(self) -> Iterator[Breach]:
         """Yield the broken rules of size, line and banks."""
-        if self.size > LARGEST_L1:
+        if self.size > 1 << L1_ADDRESS_BITS:
             yield Breach(
-                f"size must be at most {SIZE.format(LARGEST_L1)} (L1 addresses have 32 bits)",
+                f"size must be at most {SIZE.format(1 << L1_ADDRESS_BITS)} "
+                f"(L1 addresses have {L1_ADDRESS_BITS} bits)",
                 SIZE.format(self.size),
                 "size",
             )

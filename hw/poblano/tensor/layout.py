@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from poblano_golden.formats import BLOCK_SIZE, MX_FORMATS, WIDE_FORMATS, MxFormat, WideFormat
+from poblano_golden.formats import MX_FORMATS, WIDE_FORMATS, MxFormat, WideFormat, num_blocks
 
-__all__ = ["Extent", "extents", "format_of", "num_blocks"]
+__all__ = ["Extent", "extents", "format_of"]
 
 _FORMATS: dict[int, MxFormat | WideFormat] = {
     fmt.code: fmt for fmt in (*MX_FORMATS.values(), *WIDE_FORMATS.values())
@@ -25,11 +25,6 @@ def format_of(code: int) -> MxFormat | WideFormat:
     if code not in _FORMATS:
         raise ValueError(f"a format code must be one of {sorted(_FORMATS)}; got {code}")
     return _FORMATS[code]
-
-
-def num_blocks(elements: int) -> int:
-    """Return how many blocks hold `elements` along the reduction axis."""
-    return -(-elements // BLOCK_SIZE)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from poblano.arith.modes import Mode
 from poblano.config import SliceConfiguration
 from poblano.l1.timing import LINE_READER_LATENCY, lines_touched, run_cycles
 from poblano.tensor.geometry import Geometry, Side
-from poblano.tensor.layout import format_of, num_blocks
-from poblano_golden.formats import BLOCK_SIZE, MxFormat
+from poblano.tensor.layout import format_of
+from poblano_golden.formats import BLOCK_SIZE, MxFormat, num_blocks
 
 __all__ = [
     "ITEM_LATENCY",
