@@ -176,9 +176,14 @@ def _port_note(report: Report, ports: list[tuple[int, set[str]]]) -> str:
 
 
 def _stub(module: Module) -> str:
-    """Return an empty module with the ports of `module`; its own findings do not count."""
+    """Return an empty module with the ports of `module`; its own findings do not count.
+
+    Outputs are registers that nothing sets: to their surroundings, nets that something drives.
+    """
     names = ", ".join(f"\\{port.name} " for port in module.ports)
+    directions = {"input": "input", "output": "output reg"}
     ports = "".join(
-        f"  {port.direction} [{port.width - 1}:0] \\{port.name} ;\n" for port in module.ports
+        f"  {directions[port.direction]} [{port.width - 1}:0] \\{port.name} ;\n"
+        for port in module.ports
     )
     return f"(* blackbox *)\nmodule {module.name}({names});\n{ports}endmodule\n"
