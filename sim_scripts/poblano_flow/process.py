@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
 import tempfile
@@ -54,14 +53,16 @@ def supervise(
     log: Path | None = None,
     cancelled: threading.Event | None = None,
 ) -> ProcessResult:
-    """Run a program in its own process group and wait for its end.
+    """Run a program and wait for its end.
+
+    It stays in the group of this process, so that Ctrl-C and `timeout` reach it too.
 
     Parameters
     ----------
     command, folder, environment:
         What to run, and where.
     limit:
-        Wall seconds after which the whole group gets SIGINT, and SIGKILL after the grace time.
+        Wall seconds after which it gets SIGINT, and SIGKILL after the grace time.
     log:
         File that takes the output.
     cancelled:
@@ -80,7 +81,6 @@ def supervise(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
         )
         try:
             timed_out, was_cancelled = _wait(process, started + limit, cancelled)
@@ -114,8 +114,7 @@ def _wait(
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     for number, patience in ((signal.SIGINT, GRACE_SECONDS), (signal.SIGKILL, None)):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
+        process.send_signal(number)
         try:
             process.wait(patience)
         except subprocess.TimeoutExpired:
