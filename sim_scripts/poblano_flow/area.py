@@ -11,14 +11,14 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyosys import libyosys as ys  # pyright: ignore[reportAttributeAccessIssue]
-
 from poblano_flow.build_cache import build_root
+from poblano_flow.process import supervise
 from poblano_golden.errors import PoblanoError
 
 __all__ = ["ABC_SCRIPT", "RELAXED", "AreaResult", "find_liberty", "gate_equivalents"]
@@ -41,6 +41,17 @@ ABC_SCRIPT = (
 
 RELAXED = 5000
 """The delay, in picoseconds, that leaves everything to area."""
+
+LIMIT = 900.0
+"""Seconds that one measurement may take."""
+
+_RUN = """
+import sys
+from pyosys import libyosys as ys
+design = ys.Design()
+for command in open(sys.argv[1]):
+    ys.Pass.call(design, command.strip())
+"""
 
 VARIABLE = "POBLANO_LIBERTY_DIR"
 _CELL = re.compile(r"^\s*cell\s*\(\s*\"?([^\")\s]+)\"?\s*\)", re.MULTILINE)
@@ -172,16 +183,29 @@ def gate_equivalents(
             f"abc {libraries} -script {script}",
             f"stat {libraries}",
         )
-        design, said, delay = ys.Design(), "", 0.0
-        for number, command in enumerate(commands):
-            log = folder / f"{number}.log"
-            ys.Pass.call(design, f"tee -q -o {log} {command}")
-            said = log.read_text(encoding="utf-8", errors="replace")
-            if command.startswith("abc "):
-                delays = re.findall(r"Delay\s*=\s*([0-9.]+) ps", said)
-                delay = float(delays[-1]) if delays else 0.0
+        said = _yosys(commands, folder)
+    delays = re.findall(r"Delay\s*=\s*([0-9.]+) ps", said)
     area = re.findall(r"Chip area for (?:top )?module .*: ([0-9.eE+-]+)", said)
     registers = re.findall(r"of which used for sequential elements: ([0-9.eE+-]+)", said)
-    if not area:
-        raise PoblanoError(f"stat -liberty must give an area of {top}; got none")
-    return AreaResult(float(area[-1]), float(registers[-1]) if registers else 0.0, gate, delay)
+    if not area or not delays:
+        raise PoblanoError(f"Yosys must give area and delay of {top}; got neither")
+    sequential = float(registers[-1]) if registers else 0.0
+    return AreaResult(float(area[-1]), sequential, gate, float(delays[-1]))
+
+
+def _yosys(commands: Sequence[str], folder: Path) -> str:
+    """Run Yosys in a process of its own, which an error of Yosys ends; return what it said."""
+    listed = folder / "commands"
+    listed.write_text("\n".join(commands), encoding="utf-8")
+    result = supervise(
+        [sys.executable, "-c", _RUN, str(listed)],
+        folder=folder,
+        environment={**os.environ, "YOSYS_MAX_THREADS": "1"},
+        limit=LIMIT,
+    )
+    if result.timed_out:
+        raise PoblanoError(f"Yosys must end within {LIMIT:.0f} s; it did not")
+    if result.status != 0:
+        errors = [line for line in result.output.splitlines() if line.startswith("ERROR")]
+        raise PoblanoError(f"Yosys must end without an error; got {(errors or ['none said'])[-1]}")
+    return result.output

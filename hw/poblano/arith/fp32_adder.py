@@ -95,7 +95,11 @@ class Fp32Adder(Component):
         return m
 
     def _align(self, m: Module, significand: Value, distance: Value) -> Value:
-        """Shift the smaller significand right; the last bit is the or of all that fell off."""
+        """Shift the smaller significand right; the last bit is the or of all that fell off.
+
+        What is shifted further than the stages reach is less than a quarter of the other
+        operand's last place, and changes nothing.
+        """
         value: Value = Cat(C(0, _TAIL - 1), significand)
         width = len(value)
         stages = (width - 1).bit_length()
@@ -110,7 +114,7 @@ class Fp32Adder(Component):
             ]
             value, sticky = shifted, lost
         aligned = Signal(width + 1)
-        m.d.comb += aligned.eq(Mux(far, significand.any(), Cat(sticky, value)))
+        m.d.comb += aligned.eq(Mux(far, 0, Cat(sticky, value)))
         return aligned
 
     def _round(
