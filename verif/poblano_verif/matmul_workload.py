@@ -16,6 +16,7 @@ from poblano_golden.blocks import MxTensor, num_blocks
 from poblano_golden.elements import decode
 from poblano_golden.formats import (
     BF16,
+    BLOCK_SIZE,
     FP32,
     SCALE_NAN,
     SCALE_RULES,
@@ -29,11 +30,32 @@ __all__ = ["Product", "random_bytes", "random_operand", "random_product"]
 
 @dataclass(frozen=True)
 class Product:
-    """One product: its place and command, and its operands."""
+    """One product: its place and command, and its operands.
+
+    `a_memory` and `b_memory` are the operands as L1 holds them: whole blocks, in which whatever
+    stands past K is random, NaN included.
+    """
 
     plan: MatmulPlan
     a: MxTensor
     b: MxTensor
+    a_memory: MxTensor
+    b_memory: MxTensor
+
+    def images(self) -> list[tuple[int, NDArray[np.uint8]]]:
+        """Return address and bytes of every run that must be in L1 before the command."""
+        return list(self.plan.images(self.a_memory, self.b_memory))
+
+
+def _with_padding(random: Random, operand: MxTensor) -> MxTensor:
+    """Return the operand in whole blocks, random codes past K."""
+    numbers = np.random.default_rng(random.getrandbits(64))
+    shape = (operand.rows, operand.num_blocks * BLOCK_SIZE)
+    codes = numbers.integers(0, 1 << operand.fmt.element_bits, shape, dtype=np.uint8)
+    if operand.fmt.has_nan:
+        codes[numbers.random(shape) < 0.3] = 0x7F
+    codes[:, : operand.k] = operand.codes
+    return MxTensor(codes, operand.scales, operand.fmt)
 
 
 def random_operand(random: Random, rows: int, k: int, fmt: MxFormat, nan: float = 0.0) -> MxTensor:
@@ -109,10 +131,13 @@ def random_product(
         largest = max(1, largest // 2)
     values = MATMUL.complete(values)
     MATMUL.check(configuration, values)
+    a, b = (random_operand(random, rows, k, fmt, nan) for rows, fmt in ((m, mode.a), (n, mode.b)))
     return Product(
         MatmulPlan(configuration, values, result),
-        random_operand(random, m, k, mode.a, nan),
-        random_operand(random, n, k, mode.b, nan),
+        a,
+        b,
+        _with_padding(random, a),
+        _with_padding(random, b),
     )
 
 

@@ -58,7 +58,7 @@ class Bench:
 
     async def load(self, product: Product) -> None:
         """Bring the operands into L1."""
-        self.image.put(product.plan.images(product.a, product.b))
+        self.image.put(product.images())
         await self.driver.write_lines(self.image, self.image.take_touched())
 
     async def check(self, product: Product, *, everything: bool = True) -> None:
@@ -178,7 +178,7 @@ async def host_works_beside_engine(dut: Any) -> None:
     size = bench.slice.l1.line
     used = bench.image.lines(
         [
-            *product.plan.images(product.a, product.b),
+            *product.images(),
             *golden_bytes(product.plan, product.a, product.b),
         ]
     )

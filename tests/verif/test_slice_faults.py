@@ -1,0 +1,119 @@
+"""Faults planted in the slice's hardware, each of which the slice bench must find."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import poblano
+
+FAULTS = {
+    "sums start from the tile before": (
+        "tensor/sequencer.py",
+        "first_block.eq(blocks_left == job.last_block)",
+        "first_block.eq(0)",
+    ),
+    "the tail of K is not masked": (
+        "tensor/sequencer.py",
+        "Mux(blocks_left == 0, job.tail, 32)",
+        "32",
+    ),
+    "a sub-tile is left out": (
+        "tensor/sequencer.py",
+        "covered <= side.rows * (index + 1)",
+        "covered <= side.rows * (index + 1) + 1",
+    ),
+    "a bank is filled before it is drained": (
+        "tensor/sequencer.py",
+        "~first_block | (undrained != 2)",
+        "C(1)",
+    ),
+    "a panel is overwritten while it is read": (
+        "tensor/engine.py",
+        "fetch.panel_free.eq(~full | sequencer.panel_done)",
+        "fetch.panel_free.eq(3)",
+    ),
+    "the second panel follows the first command": (
+        "tensor/engine.py",
+        "m.d.sync += filling.eq(0)",
+        "pass",
+    ),
+    "results past N are written": (
+        "tensor/drain.py",
+        "valid.eq(Mux(left < cols, left, cols))",
+        "valid.eq(cols)",
+    ),
+    "a tile's columns step by one block": (
+        "tensor/drain.py",
+        "job.d.scale_stride * blocks",
+        "job.d.scale_stride",
+    ),
+    "what is past N joins the last block": (
+        "tensor/block_gatherer.py",
+        "self.takes & (self.count > index)",
+        "self.takes",
+    ),
+    "axis m is axis n": ("tensor/decode.py", "swap = fields.axis", "swap = C(0)"),
+    "the second half of an entry is the first": (
+        "tensor/panel.py",
+        "Mux(half, read.data[4 * side.entry :], read.data)",
+        "read.data[: 4 * side.entry]",
+    ),
+    "the held line is not joined": (
+        "l1/line_reader.py",
+        "Mux(stage.joins, held_data, self.memory_data)",
+        "self.memory_data",
+    ),
+    "a straddling run loses its end": (
+        "l1/line_writer.py",
+        "straddles.eq(end[offset_width:] != first)",
+        "straddles.eq(0)",
+    ),
+    "a read outside L1 is not told": (
+        "l1/line_reader.py",
+        "self.outside.eq(reads & (line >= self.lines))",
+        "self.outside.eq(0)",
+    ),
+}
+
+
+def bench(folder: Path, file: str = "", old: str = "", new: str = ""):
+    """Run the bench of the tiny slice with one text in one source of the hardware replaced."""
+    copy = folder / "hw" / "poblano"
+    shutil.copytree(Path(poblano.__file__).parent, copy)
+    if file:
+        source = (copy / file).read_text("utf-8")
+        assert source.count(old) == 1, f"{old!r} must stand once in {file}"
+        (copy / file).write_text(source.replace(old, new), "utf-8")
+    constraints = Path(poblano.__file__).parents[2] / "constraints"
+    if constraints.is_dir():
+        (folder / "constraints").symlink_to(constraints)
+    return subprocess.run(
+        [sys.executable, "-m", "poblano_flow", "test", "-k", "slice:tiny/verilator"],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(copy.parent),
+            "POBLANO_BUILD_DIR": str(folder / "build"),
+            "POBLANO_RANDOM_PRODUCTS": "20",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.nightly
+def test_the_bench_passes_without_a_fault(tmp_path):
+    done = bench(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_bench_finds(fault, tmp_path):
+    done = bench(tmp_path, *FAULTS[fault])
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "FAILED slice:tiny/verilator" in done.stdout
