@@ -24,6 +24,9 @@ _LITTLE = {
 }
 """What Icarus, some hundred times slower, takes of the arithmetic's vectors."""
 
+_MILLION_EACH = {"POBLANO_VECTORS": "9000000", "POBLANO_SINGLE": "1"}
+"""A million blocks for each of the nine modes of a default engine, on average."""
+
 _WIDE_SUMS = {"POBLANO_VECTORS": "4000", "POBLANO_BENCH_SHARE": "0.15"}
 """What a unit takes whose sums are wider than the 64 bits that Verilator handles well."""
 
@@ -91,7 +94,9 @@ def _arithmetic(
         return SideBySide(block=name, copies=copies, parameters=tuple(inner.items()))
 
     usual = _WIDE_SUMS if wide else {}
-    simulators: dict[str, dict[str, str]] = {"verilator": _MILLION if nightly else usual}
+    if nightly:
+        usual = _MILLION_EACH if "formats" in parameters else _MILLION
+    simulators: dict[str, dict[str, str]] = {"verilator": usual}
     if icarus and not nightly:
         simulators["icarus"] = _LITTLE
     return Variant(
