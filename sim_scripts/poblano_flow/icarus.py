@@ -48,7 +48,7 @@ class IcarusRunner(SupervisedRunner, Icarus):
 
     def _test_command(self) -> list[list[str]]:
         assert self.request is not None
-        self.waves = self.gui = self.request.waveform is not None
+        self.waves = self.request.waveform is not None
         if self.request.waveform is not None:
             self.plusargs = [f"+dumpfile_path={self.request.waveform}"]
         self.test_args = ["-n"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -10,6 +11,8 @@ from pathlib import Path
 from poblano_flow.process import ProcessResult
 
 __all__ = ["Case", "judge", "write_merged"]
+
+_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,8 @@ def write_merged(path: Path, suites: Iterable[tuple[str, Iterable[Case]]]) -> No
             )
             if case.status == "failed":
                 counts["failures"] += 1
-                ET.SubElement(element, "failure", message=case.message).text = case.trace
+                failure = ET.SubElement(element, "failure", message=_xml_text(case.message))
+                failure.text = _xml_text(case.trace)
             elif case.status == "skipped":
                 counts["skipped"] += 1
                 ET.SubElement(element, "skipped")
@@ -148,3 +152,8 @@ def write_merged(path: Path, suites: Iterable[tuple[str, Iterable[Case]]]) -> No
     scratch = path.with_suffix(".xml.new")
     ET.ElementTree(root).write(scratch, encoding="utf-8", xml_declaration=True)
     scratch.replace(path)
+
+
+def _xml_text(text: str) -> str:
+    """Return a text with `?` for the characters that XML cannot hold."""
+    return _NOT_IN_XML.sub("?", text)

@@ -124,7 +124,7 @@ class _Fst(WaveFile):
             raise _not_whole(path, str(error).replace("\n", " ").lower()) from None
         self._variables: dict[str, Any] = {}
         for variable in variables:
-            name = str(variable.full_name)
+            name = _plain_name(str(variable.full_name))
             if not name.startswith(_ROOT_PORTS) and variable.bitwidth:
                 self._variables.setdefault(name, variable)
         self.widths = {name: int(item.bitwidth) for name, item in self._variables.items()}
@@ -152,7 +152,7 @@ class _Vcd(WaveFile):
         for full in listed.signals:
             if full.startswith(_ROOT_PORTS):
                 continue
-            name = full.partition("[")[0] if full.endswith("]") else full
+            name = _plain_name(full.rpartition("[")[0] if full.endswith("]") else full)
             self._full_names[name] = full
             self.widths[name] = int(listed[full].size)
         self.step_ps = float(listed.timescale.get("timescale", 0)) * 1e12
@@ -170,15 +170,26 @@ class _Vcd(WaveFile):
         found: dict[str, Changes] = {}
         for name in wanted:
             changes: list[tuple[int, str]] = read[self._full_names[name]].tv
-            values: list[int | str] = []
-            for _, text in changes:
-                known = set(text) <= {"0", "1"}
-                values.append(int(text, 2) if known else text.lower().rjust(self.widths[name], "0"))
-            found[name] = Changes([time for time, _ in changes], values)
+            found[name] = Changes(
+                [time for time, _ in changes],
+                [_number(text.lower(), self.widths[name]) for _, text in changes],
+            )
         return found
 
 
+def _number(text: str, width: int) -> int | str:
+    """Return a VCD value; one that is too short is extended by 0, or by its leading x or z."""
+    if set(text) <= {"0", "1"}:
+        return int(text, 2)
+    return text.rjust(width, "0" if text[0] == "1" else text[0])
+
+
 _PICOSECONDS = {"fs": 1e-3, "ps": 1.0, "ns": 1e3, "us": 1e6, "ms": 1e9, "s": 1e12}
+
+
+def _plain_name(name: str) -> str:
+    """Return a name without the marks of an escaped identifier."""
+    return name.replace("\\", "").rstrip()
 
 
 def _plain(value: Any) -> int | str:

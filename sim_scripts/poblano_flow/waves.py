@@ -123,7 +123,7 @@ def view(
     wave = open_wave(waveform)
     manifest = manifest or find_manifest(waveform)
     clock_name = _clock_name(wave, manifest, clock)
-    names = _selected(wave, pattern, clock_name)
+    names = _selected(wave, pattern, clock_name, manifest)
     streams = [s for s in _streams(wave, manifest) if pattern is None or _shown(s, names)]
     parts = [p for s in streams for p in (s.payload, s.valid, s.ready) if p is not None]
     changes = wave.load(dict.fromkeys([*names, *parts]))
@@ -181,15 +181,19 @@ def _edges(wave: WaveFile, clock: str | None) -> list[int]:
     return [] if clock is None else wave.load([clock])[clock].rising_edges()
 
 
-def _selected(wave: WaveFile, pattern: str | None, clock: str | None) -> list[str]:
-    if pattern is None:
-        depth = wave.top.count(".") + 1
-        names = [name for name in wave.widths if name.count(".") == depth]
-        found = [name for name in names if name != clock and not _invented(name)]
+def _selected(
+    wave: WaveFile, pattern: str | None, clock: str | None, manifest: Mapping[str, Any] | None
+) -> list[str]:
+    if pattern is None and manifest is not None and manifest.get("top") == wave.top:
+        ports = [f"{wave.top}.{port['name']}" for port in _modules(manifest)[wave.top]["ports"]]
+        found = [name for name in ports if name in wave.widths and name != clock]
+    elif pattern is None:
+        named = [name for name in wave.widths if not _invented(name)]
+        found = [name for name in named if name.count(".") == 1 and name != clock]
     elif any(character in pattern for character in "*?"):
-        found = [name for name in wave.widths if fnmatchcase(name, pattern)]
+        found = sorted(name for name in wave.widths if fnmatchcase(name, pattern))
     else:
-        found = [name for name in wave.widths if pattern in name]
+        found = sorted(n for n in wave.widths if pattern in n and not _invented(n))
     if not found:
         raise PoblanoError(
             f"--signals must match a signal of {wave.path}; {pattern!r} matches none of "
@@ -199,9 +203,10 @@ def _selected(wave: WaveFile, pattern: str | None, clock: str | None) -> list[st
 
 
 def _invented(name: str) -> bool:
-    """Whether a name stands in no source: the Verilog writer made it up."""
+    """Whether a name stands in no source: the Verilog writer made it up. Only `*` shows it."""
     last = name.rpartition(".")[2]
-    return last == "time_zero" or last.startswith(("net_", "_", "$")) or "_net_" in last
+    made_up = last == "time_zero" or last.startswith(("net_", "_")) or "_net_" in last
+    return made_up or "$" in name
 
 
 def _shown(stream: _Stream, names: Sequence[str]) -> bool:
