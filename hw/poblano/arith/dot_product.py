@@ -122,7 +122,8 @@ class DotProduct(Component):
         if self.plan.has_infinity:
             sign = (self.a.sign ^ self.b.sign)[::2]
             infinite, invalid = Signal(len(sign)), Signal(len(sign))
-            positive, negative = Signal(), Signal()
+            positive = Signal()
+            negative = Signal()
             m.d.comb += [
                 infinite.eq(self.a.infinity | self.b.infinity),
                 invalid.eq((self.a.infinity & self.b.zero) | (self.b.infinity & self.a.zero)),

@@ -63,7 +63,9 @@ class Fp32Adder(Component):
         m.d.comb += distance.eq(large_exponent - small_exponent)
         aligned = self._align(m, small_significand, distance)
 
-        differ, special, nan = Signal(), Signal(), Signal()
+        differ = Signal()
+        special = Signal()
+        nan = Signal()
         m.d.comb += [
             differ.eq(large[31] ^ small[31]),
             special.eq(large[_FRACTION:31].all()),
@@ -136,7 +138,8 @@ class Fp32Adder(Component):
             biased.eq(Mux(leading, exponent - count, 0)),
             packed.eq(Cat(fraction, biased) + Cat(up, C(0, _FRACTION - 1), leading)),
         ]
-        infinite, zero = Signal(), Signal()
+        infinite = Signal()
+        zero = Signal()
         m.d.comb += [
             infinite.eq(special | packed[_FRACTION:].all()),
             zero.eq(~normal.any()),

@@ -163,7 +163,8 @@ class OperandDecoder(Component):
         ]
 
     def _lay_lanes(self, m: Module, present: Signal) -> None:
-        half, quarter = Signal(), Signal()
+        half = Signal()
+        quarter = Signal()
         for beats, numbers in self._cases(lambda mode: mode.beats):
             with m.If(_is_any(self.mode, numbers)):
                 if beats == 2:

@@ -166,7 +166,9 @@ class Drain(Component):
         step = self.step
         is_mx = self.job.result == ResultKind.MX
 
-        takes, flush, emits = Signal(), Signal(), Signal()
+        takes = Signal()
+        flush = Signal()
+        emits = Signal()
         valid = Signal.like(step.valid)
         taken = Signal(range(side.tile + cols + 1))  # results of the row read before this step
         filled = Signal(range(BLOCK_SIZE + cols))  # of them, those not yet in an item

@@ -110,7 +110,10 @@ class Sequencer(Component):
             last_col.eq(_is_last(position.col_tile, tiles.cols, b_side)),
         ]
 
-        begins, beat_last, block_last, tile_last = Signal(), Signal(), Signal(), Signal()
+        begins = Signal()
+        beat_last = Signal()
+        block_last = Signal()
+        tile_last = Signal()
         first_block = Signal()
         m.d.comb += [
             begins.eq((position.row_tile == 0) & (position.col_tile == 0) & (position.beat == 0)),
