@@ -39,6 +39,14 @@ def every_difference(rng: Generator) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.concatenate([a for a, _ in parts]), np.concatenate([b for _, b in parts])
 
 
+def special_pairs() -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return all pairs of zeros, least and largest numbers, infinities and NaN, of both signs."""
+    magnitudes = (0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7F800001)
+    numbers = [sign | x for sign in (0, 1 << 31) for x in (*magnitudes, 0x7FC00000, 0x7FFFFFFF)]
+    pairs = np.array(list(product(numbers, numbers)))
+    return pairs[:, 0], pairs[:, 1]
+
+
 def random_pairs(n: int, rng: Generator) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return random pairs: any bits, near each other, subnormal, or about to overflow."""
     a, b = rng.integers(0, 1 << 32, (2, n))
@@ -84,6 +92,7 @@ async def boundaries(dut: Any) -> None:
     share = float(os.environ.get("POBLANO_BENCH_SHARE", "1"))
     keep = rng.permutation(len(a))[: int(len(a) * share)]
     await check(dut, "boundaries", a[keep], b[keep])
+    await check(dut, "special", *special_pairs())
 
 
 @cocotb.test(timeout_time=1_000_000_000, timeout_unit="step")
