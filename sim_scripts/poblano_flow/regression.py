@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +14,11 @@ from pathlib import Path
 from poblano_flow import icarus, verilator
 from poblano_flow.build_cache import BuildError, build_root
 from poblano_flow.emission import Emission, emit
+from poblano_flow.failure_report import Seen, full_report, short_report
 from poblano_flow.selection import BenchJob
-from poblano_flow.sim_options import SimOptions
+from poblano_flow.sim_options import STEPS_PER_NS, SimOptions
 from poblano_flow.sim_results import Case, write_merged
 from poblano_flow.simulate import RunResult, build, run
-from poblano_flow.waves import cycle_at
 from poblano_verif import registry
 
 __all__ = ["JobResult", "Settings", "results_path", "run_all", "run_job"]
@@ -37,11 +36,14 @@ class Settings:
         Whether every run writes a waveform, not only those that are repeated after a failure.
     jobs:
         Simulations at a time.
+    debug:
+        Whether testbenches can read and write every signal (Verilator only; slow).
     """
 
     seed: int = 1
     waves: bool = False
     jobs: int = 1
+    debug: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def _short(result: JobResult) -> Iterator[Case]:
 
 def _not_run(job: BenchJob) -> JobResult:
     case = Case(job.bench, "failed", "interrupted")
-    return JobResult(job, (case,), (f"FAILED {job.name}\n  interrupted",), 0.0)
+    return JobResult(job, (case,), (short_report(job.name, "interrupted"),), 0.0)
 
 
 def run_job(
@@ -161,7 +163,7 @@ def run_job(
 
 def _broken(job: BenchJob, message: str, trace: str) -> JobResult:
     case = Case(job.bench, "failed", message, trace)
-    return JobResult(job, (case,), (f"FAILED {job.name}\n{_indented(message)}",), 0.0)
+    return JobResult(job, (case,), (short_report(job.name, message),), 0.0)
 
 
 def _simulate(
@@ -170,13 +172,14 @@ def _simulate(
     tests: Sequence[str],
     waves: bool,
     cancelled: threading.Event | None,
+    wave_window: tuple[int, int] | None = None,
 ) -> RunResult:
     block, variant_name = registry.find(f"{job.block}:{job.variant}")
     variant = block.variants[variant_name]
-    options = SimOptions(waves=waves, hierarchical=block.hierarchical)
+    options = SimOptions(waves=waves, hierarchical=block.hierarchical, debug=settings.debug)
     compilers = max(1, (os.cpu_count() or 1) // settings.jobs)
     made = build(_emission(job), job.simulator, options=options, jobs=compilers)
-    label = f"{job.block}-{job.variant}" + (f"-{job.bench}" if job.alone else "")
+    label = f"{job.block}-{job.variant}" + (f"-{job.bench}" if job.file else "")
     folder = build_root() / "test" / label / job.simulator / f"seed-{settings.seed}"
     if tuple(tests) != job.tests:
         folder /= re.sub(r"\W+", "_", tests[0].removeprefix(f"{job.bench}."))
@@ -187,6 +190,7 @@ def _simulate(
         seed=settings.seed,
         test_filter="^(" + "|".join(map(re.escape, tests)) + ")$",
         waves=waves,
+        wave_window=wave_window,
         environment=variant.simulators[job.simulator],
         limit=variant.limit,
         cancelled=cancelled,
@@ -199,12 +203,12 @@ _emission_lock = threading.Lock()
 
 def _emission(job: BenchJob) -> Emission:
     """Return the emission of a block; simulators share it, and one thread makes it."""
-    key = (job.block, job.variant, job.alone)
+    key = (job.block, job.variant, bool(job.file))
     with _emission_lock:
         if key not in _emissions:
             block, variant = registry.find(f"{job.block}:{job.variant}")
             found = block.variants[variant]
-            _emissions[key] = emit(found.make() if job.alone else found.simulated())
+            _emissions[key] = emit(found.make() if job.file else found.simulated())
         return _emissions[key]
 
 
@@ -216,35 +220,36 @@ def _report(
     cancelled: threading.Event | None,
 ) -> str:
     """Say what failed, and where to look; make the waveform if the first run left none."""
-    name = job.test_name(case.name) if case.name in job.tests else job.name
-    lines = [
-        f"FAILED {name} (seed {settings.seed})",
-        _indented(case.message),
-        f"  log       {first.log}",
-    ]
-    again, note = first, ""
+    seen, note = Seen(case, first), ""
     wanted = cancelled is None or not cancelled.is_set()
     if first.waveform is None and case.name in job.tests and wanted:
-        again = _simulate(job, settings, (case.name,), True, cancelled)
-        repeated = next((c for c in again.cases if c.name == case.name), None)
-        if repeated is not None and repeated.status == "passed":
-            again = _simulate(job, settings, job.tests, True, cancelled)
-            note = "it passes alone; this waveform shows it among the others"
-            repeated = next((c for c in again.cases if c.name == case.name), None)
-            if repeated is not None and repeated.status == "passed":
-                note = "it passed when it was repeated"
-        case = repeated or case
-    if note:
-        lines.append(f"  note      {note}")
-    if again.waveform is not None and again.signals is not None:
-        lines += [f"  waveform  {again.waveform}", f"  signals   {again.signals}"]
-        around = "" if case.end_ns is None else f" --around {cycle_at(again.waveform, case.end_ns)}"
-        lines.append(f"  look      poblano waves {shlex.quote(str(again.waveform))}{around}")
-    elif again.wave_fault:
-        lines.append(f"  waveform  {again.wave_fault}")
-    lines.append(f"  repeat    poblano test -k {shlex.quote(name)} --seed {settings.seed} --waves")
-    return "\n".join(lines)
+        seen, note = _repeat(job, case, settings, cancelled)
+    return full_report(job, case, settings.seed, first.log, seen, note, nightly=_nightly(job))
 
 
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" for line in text.splitlines())
+def _repeat(
+    job: BenchJob, case: Case, settings: Settings, cancelled: threading.Event | None
+) -> tuple[Seen, str]:
+    """Run a failed test again with waves: alone, or if it passes then, among the others.
+
+    Of a nightly test, which can be very long, the waveform holds the end.
+    """
+    window, note = None, ""
+    if _nightly(job) and case.end_ns is not None and job.simulator == "verilator":
+        length = (case.end_ns - case.start_ns) * STEPS_PER_NS
+        window = (int(length * (1 - _NIGHTLY_SHARE)), int(2 * length))
+        note = f"the waveform holds the last {_NIGHTLY_SHARE:.0%}, and its cycles count from there"
+    seen = Seen.of(_simulate(job, settings, (case.name,), True, cancelled, window), case)
+    if seen.case.status == "failed" or len(job.tests) == 1:
+        return seen, note if seen.case.status == "failed" else "it passed when it was repeated"
+    seen = Seen.of(_simulate(job, settings, job.tests, True, cancelled), case)
+    if seen.case.status == "failed":
+        return seen, "it passes alone; this waveform shows it among the others"
+    return seen, "it passed when it was repeated"
+
+
+def _nightly(job: BenchJob) -> bool:
+    return registry.BLOCKS[job.block].variants[job.variant].nightly
+
+
+_NIGHTLY_SHARE = 0.02

@@ -35,8 +35,9 @@ class BenchJob:
         The cocotb module.
     tests:
         Full names (`module.function`) of the tests.
-    alone:
-        Whether the block is simulated alone, without what its own bench wants about it.
+    file:
+        The file of a testbench that is not in the registry. The block is then simulated alone,
+        without what its own bench wants about it.
     """
 
     block: str
@@ -44,7 +45,7 @@ class BenchJob:
     simulator: str
     bench: str
     tests: tuple[str, ...]
-    alone: bool = False
+    file: str = ""
 
     @property
     def name(self) -> str:
@@ -126,7 +127,7 @@ def plan_file(
         sys.path.insert(0, folder)
     tests = tests_of(path.stem)
     usable = [name for name in found.variants[variant].simulators if name in simulators]
-    jobs = [BenchJob(found.name, variant, name, path.stem, tests, alone=True) for name in usable]
+    jobs = [BenchJob(found.name, variant, name, path.stem, tests, str(path)) for name in usable]
     return _select(jobs, expression, simulators)
 
 

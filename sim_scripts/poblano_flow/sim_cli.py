@@ -46,6 +46,9 @@ def run_tests(
         int | None, typer.Option("--jobs", "-j", min=1, help="Simulations at a time.")
     ] = None,
     nightly: Annotated[bool, typer.Option("--nightly", help="The long variants too.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Testbenches can read every signal; slow.")
+    ] = False,
     listing: Annotated[bool, typer.Option("--list", help="Name the tests; run none.")] = False,
     bench: Annotated[
         Path | None,
@@ -80,7 +83,8 @@ def run_tests(
             for name in job.tests:
                 print(job.test_name(name))
         return
-    settings = Settings(seed, waves, min(jobs or os.cpu_count() or 1, len(selected)))
+    at_a_time = min(jobs or os.cpu_count() or 1, len(selected))
+    settings = Settings(seed, waves, at_a_time, debug)
     with _progress(len(selected)) as (started, finished):
         results = run_all(selected, settings, finished, started)
     for result in results:

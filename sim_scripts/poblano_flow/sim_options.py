@@ -6,13 +6,22 @@ from dataclasses import dataclass
 
 from poblano_golden.errors import PoblanoError
 
-__all__ = ["SIMULATORS", "TIMESCALE", "WAVE_FORMATS", "SimOptions", "check_simulator"]
+__all__ = [
+    "SIMULATORS",
+    "STEPS_PER_NS",
+    "TIMESCALE",
+    "WAVE_FORMATS",
+    "SimOptions",
+    "check_simulator",
+]
 
 SIMULATORS = ("verilator", "icarus")
 WAVE_FORMATS = ("fst", "vcd")
 
 TIMESCALE = ("1ns", "1ps")
 """Unit and precision: a simulation step is a picosecond."""
+
+STEPS_PER_NS = 1000
 
 
 @dataclass(frozen=True)

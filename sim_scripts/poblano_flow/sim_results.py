@@ -30,8 +30,8 @@ class Case:
         Why it failed, and the Python traceback.
     seconds:
         Wall time.
-    end_ns:
-        Simulated time at its end, if it ended.
+    start_ns, end_ns:
+        Simulated time at its start and at its end, if it ended.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Case:
     message: str = ""
     trace: str = ""
     seconds: float = 0.0
+    start_ns: float = 0.0
     end_ns: float | None = None
 
 
@@ -102,6 +103,7 @@ def _case(element: ET.Element) -> Case:
         f"{classname}.{name}" if classname else name,
         "passed",
         seconds=float(element.get("time", "0")),
+        start_ns=float(properties.get("sim_time_start") or 0),
         end_ns=None if end is None else float(end),
     )
     for kind in ("failure", "error"):

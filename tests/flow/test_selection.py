@@ -94,7 +94,7 @@ def test_plan_of_a_file(tmp_path, monkeypatch):
         "fp32_adder:combinational/verilator",
         "fp32_adder:combinational/icarus",
     ]
-    assert all(job.alone and job.tests == ("bench_of_my_own.mine",) for job in jobs)
+    assert all(job.file == str(path) and job.tests == ("bench_of_my_own.mine",) for job in jobs)
     with pytest.raises(PoblanoError, match="must be a Python file; got no such file"):
         plan_file(tmp_path / "none.py", "fp32_adder", None, ("icarus",))
 

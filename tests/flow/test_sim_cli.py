@@ -172,6 +172,18 @@ def test_bench_in_a_file():
     result = poblano("test", "--bench", str(path), "--block", "calculator", "-k", "one_addition")
     assert result.exit_code == 0, result.output
     assert "1 passed, 0 failed" in result.output
+    result = poblano("test", "--bench", str(path), "--block", "calculator:wrong", "-k", "0.0")
+    assert f"poblano test --bench {path} --block calculator:wrong -k" in result.output
+
+
+def test_repeating_a_nightly_test_takes_the_option(monkeypatch):
+    variant = Variant(partial(Calculator, fault="value"), ICARUS, nightly=True)
+    block = Block("nightly", "long", {"only": variant}, bench="calculator_bench")
+    monkeypatch.setattr(registry, "BLOCKS", blocks(block))
+    result = poblano("test", "-k", "nightly and 0.0", "--nightly")
+    assert result.exit_code == 1
+    (repeat,) = [line for line in result.output.splitlines() if line.startswith("  repeat")]
+    assert repeat.endswith("--waves --nightly")
 
 
 def test_interrupt_ends_what_runs_and_fails_what_is_left(monkeypatch):

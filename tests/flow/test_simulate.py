@@ -133,6 +133,13 @@ def test_waveform_holds_the_signals_of_every_instance(options, emissions, tmp_pa
     assert translated.splitlines() == ["0 ADD", "1 SUBTRACT", "2 SWAP"]
 
 
+def test_debug_build_shows_every_signal(emissions, tmp_path):
+    for debug in (False, True):
+        made = build(emissions["calculator"], options=SimOptions(debug=debug), jobs=2)
+        result = run(made, "endings", tmp_path, seed=1, test_filter=only("reads_inside"))
+        assert result.passed == debug
+
+
 def test_wave_window(emissions, tmp_path):
     made = build(emissions["calculator"], options=WAVES, jobs=2)
     result = run(

@@ -72,3 +72,14 @@ async def reaches_its_limit(dut):
     await bench.start()
     while True:
         await bench.dut.clock.edge()
+
+
+@cocotb.test(timeout_time=1000 * PERIOD, timeout_unit="step")
+async def reads_inside(dut):
+    """Read a register of a module inside."""
+    bench = Bench(dut)
+    await bench.start()
+    bench.send("i", {"op": "ADD"}, {"op": "SWAP"})
+    bench.accept_anything("o")
+    await bench.finish()
+    assert dut.second.held.value == 2
