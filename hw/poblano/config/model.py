@@ -107,7 +107,7 @@ class PipelineConfiguration(_Section):
     """Pipeline registers of a tensor unit, after each part of its datapath."""
 
     multiply: Annotated[int, *integer(0, 1)] = 1
-    """After the element multipliers."""
+    """After the element multipliers, their shifters and the carry-save tree."""
     sum: Annotated[int, *integer(0, 1)] = 1
     """After the sum of a block's products."""
     round: Annotated[int, *integer(0, 1)] = 1
