@@ -50,13 +50,13 @@ def full_report(
     """
     known = case.name in job.tests
     name = job.test_name(case.name) if known else job.name
-    entries = {"log": str(log)}
+    entries = {"log": str(_near(log))}
     if note:
         entries["note"] = note
     waveform, signals = seen.run.waveform, seen.run.signals
     if waveform is not None and signals is not None:
-        entries["waveform"], entries["signals"] = str(waveform), str(signals)
-        look = ["poblano", "waves", str(waveform)]
+        entries["waveform"], entries["signals"] = str(_near(waveform)), str(_near(signals))
+        look = ["poblano", "waves", str(_near(waveform))]
         if seen.case.end_ns is not None:
             look += ["--around", str(cycle_at(waveform, seen.case.end_ns))]
         entries["look"] = shlex.join(look)
@@ -71,6 +71,12 @@ def full_report(
     entries["repeat"] = shlex.join(repeat)
     lines = [f"  {key:9} {text}" for key, text in entries.items()]
     return "\n".join([f"FAILED {name} (seed {seed})", _indented(case.message), *lines])
+
+
+def _near(path: Path) -> Path:
+    """Return a path from the current folder, if it is below it."""
+    folder = Path.cwd()
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
 def _indented(text: str) -> str:

@@ -23,7 +23,7 @@ from poblano_flow.gtkw import write_gtkw
 from poblano_flow.icarus import IcarusRunner
 from poblano_flow.manifest import build_manifest, manifest_text
 from poblano_flow.sidefiles import verilator_waivers
-from poblano_flow.sim_options import TIMESCALE, SimOptions, check_simulator
+from poblano_flow.sim_options import STEPS_PER_NS, TIMESCALE, SimOptions, check_simulator
 from poblano_flow.sim_results import Case, judge
 from poblano_flow.verilator import VerilatorRunner
 from poblano_flow.waivers import load_waivers
@@ -273,7 +273,7 @@ def run(
             cases = judge(folder / "results.xml", bench, process)
             fault = "" if waveform is None else wave_fault(waveform)
             if waveform is not None and not fault:
-                write_gtkw(waveform, json.loads(build.manifest.read_text("utf-8")))
+                write_gtkw(waveform, json.loads(build.manifest.read_text("utf-8")), _marker(cases))
     except OSError as error:
         raise file_error(folder, error) from None
     return RunResult(
@@ -285,3 +285,9 @@ def run(
         wave_fault=fault,
         seconds=process.seconds,
     )
+
+
+def _marker(cases: tuple[Case, ...]) -> int | None:
+    """Return the simulation step at which the first failed case ended."""
+    ends = [c.end_ns for c in cases if c.status == "failed" and c.end_ns is not None]
+    return round(ends[0] * STEPS_PER_NS) if ends else None

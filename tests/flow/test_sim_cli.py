@@ -95,7 +95,10 @@ def test_failure_is_reported_with_everything_needed():
 
     wave = open_wave(Path(entries["waveform"]))
     assert f"{wave.top}.second.held" in wave.widths
-    assert "o (output stream)" in Path(entries["signals"]).read_text()
+    save = Path(entries["signals"]).read_text()
+    assert "o (output stream)" in save
+    marker = re.search(r"^\*[-\d.]+ (\d+)", save, re.MULTILINE)
+    assert int(marker[1]) == int(found[2]) * 1000 + 500
 
     look = shlex.split(entries["look"])
     assert look == ["poblano", "waves", entries["waveform"], "--around", found[2]]
