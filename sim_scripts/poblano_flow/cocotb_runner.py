@@ -97,24 +97,36 @@ class SupervisedRunner(Runner):
         cwd: PathLike,
         stdout: TextIO | None = None,  # noqa: ARG002 (this class keeps its own logs)
     ) -> None:
-        environment = {k: v for k, v in self.env.items() if k not in _NOT_INHERITED}
         for command in cmds:
-            if self.request is not None:
-                self.result = supervise(
-                    command,
-                    folder=Path(cwd),
-                    environment=environment,
-                    limit=self.request.limit,
-                    log=self.request.folder / "log.txt",
-                    cancelled=self.request.cancelled,
-                )
+            if self.request is None:
+                self.build_step(command, Path(cwd))
                 continue
-            result = supervise(
-                command, folder=Path(cwd), environment=environment, limit=BUILD_LIMIT
+            self.result = supervise(
+                command,
+                folder=Path(cwd),
+                environment=self._environment(),
+                limit=self.request.limit,
+                log=self.request.folder / "log.txt",
+                cancelled=self.request.cancelled,
             )
-            self.build_output += result.output
-            if result.status != 0:
-                raise BuildError(_failure(command, result))
+
+    def build_step(self, command: Sequence[str], folder: Path) -> None:
+        """Run one command of a build.
+
+        Raises
+        ------
+        BuildError
+            If it fails; the message ends with the last lines that it said.
+        """
+        result = supervise(
+            command, folder=folder, environment=self._environment(), limit=BUILD_LIMIT
+        )
+        self.build_output += result.output
+        if result.status != 0:
+            raise BuildError(_failure(command, result))
+
+    def _environment(self) -> dict[str, str]:
+        return {name: text for name, text in self.env.items() if name not in _NOT_INHERITED}
 
 
 def _failure(command: Sequence[str], result: ProcessResult) -> str:

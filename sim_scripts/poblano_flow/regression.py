@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from poblano_flow import icarus, verilator
+from poblano_flow import icarus, verilator_runtime
 from poblano_flow.build_cache import BuildError, build_root
 from poblano_flow.emission import Emission, emit
 from poblano_flow.failure_report import Seen, full_report, short_report
@@ -102,7 +102,7 @@ def run_all(
         If a simulator is not installed, a folder cannot be written, or the disk is full.
     """
     for simulator in {job.simulator for job in jobs}:
-        (verilator if simulator == "verilator" else icarus).toolchain()
+        (verilator_runtime if simulator == "verilator" else icarus).toolchain()
     cancelled = threading.Event()
     results: dict[BenchJob, JobResult] = {}
 

@@ -15,7 +15,7 @@ from typing import Any
 from filelock import FileLock
 
 from poblano.config import Configuration
-from poblano_flow import icarus, verilator
+from poblano_flow import icarus, verilator, verilator_runtime
 from poblano_flow.build_cache import build_root, cached, file_error
 from poblano_flow.cocotb_runner import RunRequest, SupervisedRunner
 from poblano_flow.emission import Emission
@@ -153,7 +153,7 @@ def build(
         files["verilator_main.cpp"] = verilator.main_source().read_text("utf-8")
     recipe: dict[str, Any] = {
         "simulator": simulator,
-        "tools": (verilator if simulator == "verilator" else icarus).toolchain(),
+        "tools": (verilator_runtime if simulator == "verilator" else icarus).toolchain(),
         "cocotb": metadata.version("cocotb"),
         "flags": verilator.FLAGS if simulator == "verilator" else [],
         "options": asdict(options),

@@ -11,54 +11,35 @@ control file makes public only
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import subprocess
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
 from typing import TextIO
 
 from cocotb_tools.runner import PathLike, Verilator
 
-from poblano_flow.build_cache import cached
 from poblano_flow.cocotb_runner import SupervisedRunner
 from poblano_flow.emission import Emission, Module
 from poblano_flow.sim_options import SimOptions
 from poblano_flow.tools import program
+from poblano_flow.verilator_runtime import (
+    MAKE_VARIABLES,
+    lend,
+    make_command,
+    runtime,
+    runtime_options,
+)
 
-__all__ = ["FLAGS", "VerilatorRunner", "control_file", "main_source", "toolchain"]
+__all__ = ["FLAGS", "VerilatorRunner", "control_file", "main_source"]
 
-_VERILATE = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "-fno-dfg", "-fno-table")
-_MAKE = ("OPT_FAST=-O1", "OPT_SLOW=-O0", "OPT_GLOBAL=-Os", "CFG_CXXFLAGS_PCH_I=-include")
-"""The last is an option of `verilated.mk` that the packaged Verilator leaves empty."""
-
+_OPTIMISE = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "-fno-dfg", "-fno-table")
+_SPLIT = ("--output-split", "5000")
 _STYLE_RULES = ("CASEINCOMPLETE", "INITIALDLY", "WIDTHEXPAND", "WIDTHTRUNC")
 """Warnings that Amaranth's way of writing Verilog raises; `poblano lint` judges them."""
 
-FLAGS = (*_VERILATE, *_MAKE)
+FLAGS = (*_OPTIMISE, *_SPLIT, *MAKE_VARIABLES)
 """The options of every build, which belong to what its key is made of."""
-
-
-def toolchain() -> dict[str, str]:
-    """Return the versions that a build depends on.
-
-    Raises
-    ------
-    ToolMissingError
-        If Verilator, make or the C++ compiler is not installed.
-    """
-    program("make")
-    return {
-        "verilator": _version(program("verilator")),
-        "compiler": _version(program(os.environ.get("CXX", "c++"))),
-    }
-
-
-def _version(path: Path) -> str:
-    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-    return said.stdout.partition("\n")[0].strip()
 
 
 def main_source() -> Path:
@@ -131,49 +112,26 @@ class VerilatorRunner(SupervisedRunner, Verilator):
             verilate.remove("--public-flat-rw")
         stock = next(i for i, word in enumerate(verilate) if word.endswith("verilator.cpp"))
         verilate[stock] = str(main_source())
-        verilate += _VERILATE
-        if options.waves:
-            verilate += ["--trace-fst" if options.wave_format == "fst" else "--trace-vcd"]
-        if options.threads > 1:
-            verilate += ["--threads", str(options.threads)]
+        verilate += (*_OPTIMISE, *_SPLIT)
+        verilate += runtime_options(options)
         if options.hierarchical:
             # a path through a block and back looks like a loop from outside
             verilate += ["--hierarchical", "-Wno-UNOPTFLAT"]
-        return [verilate, self._make()]
-
-    def _make(self, *targets: str) -> list[str]:
-        compiler = [f"CXX={os.environ['CXX']}"] if "CXX" in os.environ else []
-        command = ["make", "-j", str(self._jobs), "-C", str(self.build_dir), "-f", "Vtop.mk"]
-        return [*command, *_MAKE, *compiler, *targets]
+        make = make_command(self.build_dir, self._jobs)
+        return [verilate, make]
 
     def _execute_cmds(
         self, cmds: Sequence[list[str]], cwd: PathLike, stdout: TextIO | None = None
     ) -> None:
-        if self.request is None:
-            super()._execute_cmds(cmds[:1], cwd, stdout)
-            self._lend_runtime()
-            cmds = cmds[1:]
-        super()._execute_cmds(cmds, cwd, stdout)
-
-    def _lend_runtime(self) -> None:
-        """Put the objects of Verilator's own sources into the build, compiled once for all."""
-        classes = (self.build_dir / "Vtop_classes.mk").read_text("utf-8")
-        section = classes.partition("VM_GLOBAL_FAST +=")[2].partition("\n\n")[0]
-        objects = [f"{name}.o" for name in re.findall(r"\w+", section)]
-        shown = subprocess.run(
-            [*self._make("verilated.o"), "-n", "-B"], capture_output=True, text=True, check=True
-        )
-        recipe = {"tools": toolchain(), "objects": objects, "command": shown.stdout.splitlines()}
-        recipe["command"] = [line for line in recipe["command"] if "verilated.o" in line]
-
-        def make(folder: Path) -> list[Path]:
-            super(VerilatorRunner, self)._execute_cmds([self._make(*objects)], self.build_dir)
-            return [Path(shutil.copyfile(self.build_dir / o, folder / o)) for o in objects]
-
-        runtime = cached("verilator", "runtime", recipe, make)
-        if not runtime.fresh:
-            for name in objects:
-                shutil.copyfile(runtime.folder / name, self.build_dir / name)
+        if self.request is not None:
+            super()._execute_cmds(cmds, cwd, stdout)
+            return
+        verilate, make = cmds
+        with ThreadPoolExecutor(1) as beside:
+            made = beside.submit(runtime, self._options, self._jobs, self.build_step)
+            self.build_step(verilate, Path(cwd))
+            lend(made.result(), self.build_dir)
+        self.build_step(make, Path(cwd))
 
     def _test_command(self) -> list[list[str]]:
         assert self.request is not None
