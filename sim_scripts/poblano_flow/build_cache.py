@@ -27,6 +27,8 @@ __all__ = ["BuildError", "Entry", "build_root", "cached", "file_error", "recipe_
 
 MARKER = "complete.json"
 _FULL = "no space left on device"
+_LEAST_ROOM = 1 << 16
+"""Bytes; a tool that fails with less left on the disk failed for that, whatever it says."""
 
 
 class BuildError(PoblanoError):
@@ -102,18 +104,19 @@ def cached(
             _mark(folder, recipe, products, seconds)
             return Entry(folder, fresh=True, seconds=seconds)
     except OSError as error:
+        if error.errno == errno.ENOSPC:
+            shutil.rmtree(folder, ignore_errors=True)
         raise file_error(folder, error) from None
     except BuildError as error:
-        if _FULL in str(error).lower():
+        if _FULL in str(error).lower() or shutil.disk_usage(folder).free < _LEAST_ROOM:
             shutil.rmtree(folder, ignore_errors=True)
             raise _disk_full(folder) from None
         raise
 
 
 def file_error(folder: Path, error: OSError) -> PoblanoError:
-    """Return what to tell the user about a folder that cannot be written."""
+    """Return what to tell the user about a place that cannot be written."""
     if error.errno == errno.ENOSPC:
-        shutil.rmtree(folder, ignore_errors=True)
         return _disk_full(folder)
     return PoblanoError(
         f"{folder}: the build folder must be writable; got {(error.strerror or str(error)).lower()}"

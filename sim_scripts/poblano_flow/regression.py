@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from poblano_flow import icarus, verilator_runtime
-from poblano_flow.build_cache import BuildError, build_root
+from poblano_flow.build_cache import BuildError, build_root, file_error
 from poblano_flow.emission import Emission, emit
 from poblano_flow.failure_report import Seen, full_report, short_report
 from poblano_flow.selection import BenchJob
@@ -122,7 +122,10 @@ def run_all(
             if not isinstance(error, KeyboardInterrupt):
                 raise
     ordered = [results.get(job) or _not_run(job) for job in jobs]
-    write_merged(results_path(), ((result.job.name, _short(result)) for result in ordered))
+    try:
+        write_merged(results_path(), ((result.job.name, _short(result)) for result in ordered))
+    except OSError as error:
+        raise file_error(results_path(), error) from None
     return ordered
 
 

@@ -1,5 +1,6 @@
 """The cache of simulation builds: what makes a build whole, and what happens to one that is not."""
 
+import contextlib
 import errno
 import json
 import multiprocessing
@@ -176,6 +177,19 @@ def test_full_disk(small_disk):
         cached("icarus", "top", {}, Maker("x" * 100_000))
     assert not list(small_disk.rglob("model"))
     assert cached("icarus", "top", {}, Maker()).fresh
+
+
+def test_tool_that_fails_on_a_full_disk_without_saying_so(small_disk):
+    def fail(folder):
+        with (folder / "filler").open("wb") as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(1000))
+                file.flush()
+        raise BuildError("verilator: got 1\n  cannot write Vtop.cpp")
+
+    with pytest.raises(PoblanoError, match="needs room on the disk"):
+        cached("icarus", "top", {}, fail)
+    assert not list(small_disk.rglob("filler"))
 
 
 def test_other_faults_of_the_disk_keep_their_name():
