@@ -44,7 +44,7 @@ bench-all: setup ## the published figures and the slow ones
 lint: setup ## formatter, linter, type checker, and the emitted Verilog under four tools
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright --project pyproject.toml
+	$(BIN)/pyright --project pyproject.toml --pythonpath $(BIN)/python
 	$(BIN)/poblano lint --all
 
 format: setup ## rewrite the sources in the project's format
