@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from amaranth.back import rtlil
 from amaranth.hdl import ClockSignal, Const, Elaboratable, Instance, ResetSignal, Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
@@ -24,6 +23,7 @@ from pyosys import libyosys as ys  # pyright: ignore[reportAttributeAccessIssue]
 
 from poblano.component import Component
 from poblano.l1.sram import Sram
+from poblano_flow.netlist import rtlil_text
 from poblano_flow.sram_model import sram_ports, sram_verilog
 from poblano_flow.verilog_text import readable
 
@@ -155,9 +155,7 @@ class _EmissionPlatform:
         name = component.module_name
         if isinstance(component, Sram):
             return _memory(name, component)
-        text = rtlil.convert(
-            component, name=name, platform=self, emit_src=False, ports=_directed_ports(component)
-        )
+        text = rtlil_text(component, name, self, _directed_ports(component))
         text = _number_ports_from_one(_flat_module_names(text))
         ports, cells = _read_top(text, name)
         return Module(
