@@ -73,10 +73,12 @@ class TensorArray(Component):
         stages = self._delays(m)
 
         # operand B: one decoder a column, registered for the whole array
-        b = Signal(data.ArrayLayout(operand_layout(tensor.formats), tensor.cols))
+        lanes = data.ArrayLayout(operand_layout(tensor.formats), tensor.cols)
+        decoded = Signal(lanes)
+        b = Signal(lanes)
+        m.d.sync += b.eq(decoded)
         decoder = OperandDecoder(formats=tensor.formats, side="b")
         for column in range(tensor.cols):
-            operand = Signal(operand_layout(tensor.formats), name=f"operand_{column}")
             m.submodules[f"decoder_{column}"] = once(
                 decoder,
                 platform,
@@ -85,9 +87,8 @@ class TensorArray(Component):
                 mode=self.mode,
                 beat=stages[1].beat.beat,
                 count=stages[1].beat.count,
-                operand=operand,
+                operand=decoded[column],
             )
-            m.d.sync += b[column].eq(operand)
 
         reading = stages[1 + accumulator_latency(tensor.pipeline)]
         adding = stages[2 + accumulator_latency(tensor.pipeline)]
