@@ -153,6 +153,7 @@ def plan_matmul(
             f"operands and results must fit the {configuration.l1.size} bytes of L1; "
             f"{m}x{k} by {k}x{n} in {a.name}*{b.name} to {result.name} takes {address} bytes"
         )
+    values = MATMUL.complete(values)
     MATMUL.check(configuration, values)
     return MatmulPlan(configuration, values, result)
 

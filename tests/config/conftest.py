@@ -14,7 +14,7 @@ slice:
     cols: 2
     tile_rows: 2
     tile_cols: 16
-  l1: {size: 64 KiB, line: 32 B}
+  l1: {size: 64 KiB, line: 64 B}
   hbm: {width: 16 B}
   vector: {lanes: 4}
 """

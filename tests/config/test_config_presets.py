@@ -11,14 +11,14 @@ from poblano.resources import preset_paths
 
 TABLE = {
     # preset: mesh, tensor, L1, ports, port bytes, lanes, tile, line
-    "tiny": ((1, 1), (2, 2), 64 << 10, 1, 16, 4, (2, 16), 32),
+    "tiny": ((1, 1), (2, 2), 64 << 10, 1, 16, 4, (2, 16), 64),
     "bench": ((1, 1), (8, 16), 1 << 20, 1, 64, 16, (4, 4), 128),
     "small": ((2, 2), (4, 8), 256 << 10, 1, 64, 16, (4, 4), 64),
     "jalapeno": ((8, 8), (64, 30), 512 << 10, 3, 64, 64, (2, 16), 512),
 }
 
 
-PINNED = "13557432ac69d3c72ff3a3f3c3278ee5cc34bf29bab576357856516705d31c33"
+PINNED = "d0d68e6e6117faf897da258b31d58c04e823ad42f1b34e23ace1d675a9a55f63"
 """SHA-256 of the canonical text below."""
 
 
@@ -71,8 +71,9 @@ def test_jalapeno_says_what_is_published_and_what_inferred():
 def test_hash_is_pinned(valid):
     assert load_text(valid).canonical == (
         '{"frequency":1500000000,"mesh":{"cols":2,"rows":1},"name":"mini","slice":{"hbm":'
-        '{"capacity":null,"pin_rate":null,"pins":64,"ports":1,"width":16},"l1":{"banks":4,'
-        '"line":32,"size":65536},"tensor":{"cols":2,"formats":["mxfp4*mxfp4",'
+        '{"capacity":null,"outstanding":32,"pin_rate":null,"pins":64,"ports":1,"width":16},'
+        '"host":{"queue_depth":4,"semaphores":32,"width":16},"l1":{"banks":4,'
+        '"line":64,"size":65536},"tensor":{"cols":2,"formats":["mxfp4*mxfp4",'
         '"mxfp8_e4m3*mxfp4","mxfp8_e4m3*mxfp8_e4m3","mxint8*mxfp4","mxint8*mxint8"],'
         '"pipeline":{"add":2,"multiply":1,"round":1,"sum":1},"rows":2,"tile_cols":16,'
         '"tile_rows":2},"vector":{"lanes":4}}}'
@@ -94,7 +95,8 @@ def test_hash_does_not_depend_on_form(valid):
 @pytest.mark.parametrize(
     "override",
     ["name=other", "frequency=1.4 GHz", "mesh.rows=2", "slice.l1.banks=2", "slice.hbm.pins=32",
-     "slice.tensor.formats=[mxfp4*mxfp4]", "slice.tensor.pipeline.add=1", "slice.vector.lanes=8"],
+     "slice.tensor.formats=[mxfp4*mxfp4]", "slice.tensor.pipeline.add=1", "slice.vector.lanes=8",
+     "slice.hbm.outstanding=8", "slice.host.semaphores=8"],
 )  # fmt: skip
 def test_hash_depends_on_every_value(valid, override):
     assert load_text(valid, [override]).hash != load_text(valid).hash

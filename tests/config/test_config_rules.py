@@ -13,6 +13,7 @@ LOOP = (
     "(no accumulator is needed again before its addition is done)"
 )
 NAME = "must be at most 40 lower-case letters, digits and underscores, a letter first"
+LINE = "must be a power of two of at least 64 B (a command word is one access)"
 CHUNK = "must be at most the bytes of l1.line (a tile's scales are one access)"
 
 
@@ -137,29 +138,39 @@ CHUNK = "must be at most the bytes of l1.line (a tile's scales are one access)"
         (
             "slice.l1.size",
             "100 B",
-            "slice.l1: size must be a multiple of line * banks; got 100 B and 32 B * 4",
+            "slice.l1: size must be a multiple of line * banks; got 100 B and 64 B * 4",
+        ),
+        ("slice.l1.line", "48 B", f"slice.l1.line {LINE}; got '48 B'"),
+        ("slice.l1.line", "32 B", f"slice.l1.line {LINE}; got '32 B'"),
+        (
+            "slice.hbm.width",
+            "128 B",
+            "slice: hbm.width must be at most l1.line (a beat touches two lines at most); "
+            "got 128 bytes, more than 64",
         ),
         (
-            "slice.l1.line",
-            "48 B",
-            "slice.l1.line must be a power of two of at least 32 B; got '48 B'",
+            "slice.host",
+            "{width: 128 B}",
+            "slice: host.width must be at most l1.line (a beat touches two lines at most); "
+            "got 128 bytes, more than 64",
         ),
         (
-            "slice.l1.line",
-            "16 B",
-            "slice.l1.line must be a power of two of at least 32 B; got '16 B'",
+            "slice.host.semaphores",
+            "65",
+            "slice.host.semaphores must be an integer from 1 to 64 "
+            "(a command names one in six bits); got 65",
         ),
         ("slice.l1.banks", "3", "slice.l1.banks must be a power of two of at least 1; got 3"),
         ("slice.l1.banks", "0", "slice.l1.banks must be a power of two of at least 1; got 0"),
         (
             "slice.tensor.rows",
-            "32",
-            f"slice: tensor.rows * tensor.tile_rows {CHUNK}; got 32 * 2 = 64, more than 32",
+            "64",
+            f"slice: tensor.rows * tensor.tile_rows {CHUNK}; got 64 * 2 = 128, more than 64",
         ),
         (
             "slice.tensor.cols",
-            "4",
-            f"slice: tensor.cols * tensor.tile_cols {CHUNK}; got 4 * 16 = 64, more than 32",
+            "6",
+            f"slice: tensor.cols * tensor.tile_cols {CHUNK}; got 6 * 16 = 96, more than 64",
         ),
         ("slice.hbm.ports", "0", "slice.hbm.ports must be an integer of at least 1; got 0"),
         (
@@ -218,7 +229,7 @@ slice:
   tensor:
     rws: 2
     cols: 40
-  l1: {size: 64 kB, line: 32 B}
+  l1: {size: 64 kB, line: 64 B}
   hbm: {width: 16 B}
 """
     assert problems(text) == [
@@ -279,11 +290,11 @@ def test_valid_extremes(valid):
 
 
 def test_sections_take_plain_numbers_from_python():
-    assert L1Configuration(size=65536, line=32).banks == 4
+    assert L1Configuration(size=65536, line=64).banks == 4
     assert TensorConfiguration(rows=8, cols=16).pipeline.add == 2
-    with pytest.raises(ValidationError, match="must be a power of two of at least 32 B"):
+    with pytest.raises(ValidationError, match="must be a power of two of at least 64 B"):
         L1Configuration(size=65536, line=48)
     with pytest.raises(ValidationError, match="must be a positive whole number of B"):
-        L1Configuration(size=0, line=32)
+        L1Configuration(size=0, line=64)
     with pytest.raises(ValidationError, match="frozen"):
         TensorConfiguration(rows=8, cols=16).rows = 4

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from poblano.config import L1_ADDRESS_BITS, SliceConfiguration
+from poblano.config import HBM_ADDRESS_BITS, L1_ADDRESS_BITS, SliceConfiguration
 from poblano_golden.errors import PoblanoError
 
 __all__ = [
     "ADDRESS_WIDTH",
+    "HBM_ADDRESS_WIDTH",
     "OPCODE_WIDTH",
+    "SYNCHRONISATION",
     "WORD_BYTES",
     "Command",
     "CommandError",
@@ -25,6 +27,9 @@ WORD_BYTES = 64
 
 ADDRESS_WIDTH = L1_ADDRESS_BITS
 """Bits of an L1 byte address, and of the strides between its blocks and rows."""
+
+HBM_ADDRESS_WIDTH = HBM_ADDRESS_BITS
+"""Bits of an HBM byte address, and of the strides between its rows."""
 
 OPCODE_WIDTH = 8
 """Bits of the opcode, which stands in the lowest bits of every word."""
@@ -103,6 +108,43 @@ def _choices(item: Field) -> str:
     return ", ".join(f"{number} ({name})" for name, number in item.choices.items())
 
 
+SEMAPHORE_WIDTH = 6
+COUNT_WIDTH = 10
+
+
+def _synchronisation() -> tuple[Field, ...]:
+    fields: list[Field] = []
+    for name, what, count in (
+        ("wait_a", "waited for before issue", "taken from wait_a once it holds as many"),
+        ("wait_b", "waited for together with wait_a", "taken from wait_b"),
+        ("signal_a", "signalled when the command is complete", "added to signal_a"),
+        ("signal_b", "signalled together with signal_a", "added to signal_b"),
+    ):
+        fields += (
+            Field(f"{name}_count", COUNT_WIDTH, "", f"{count}; 0 for none", default=0),
+            Field(name, SEMAPHORE_WIDTH, "", f"semaphore {what}", default=0),
+        )
+    return tuple(fields)
+
+
+SYNCHRONISATION: tuple[Field, ...] = _synchronisation()
+"""The fields with which every command begins: what it waits for and what it signals.
+
+The slice's queues serve them; engines see them and leave them alone.
+"""
+
+
+def _check_synchronisation(configuration: SliceConfiguration, values: Values) -> None:
+    count = configuration.host.semaphores
+    for name in ("wait_a", "wait_b", "signal_a", "signal_b"):
+        if values[f"{name}_count"] and values[name] >= count:
+            raise CommandError(f"{name} must be a semaphore below {count}; got {values[name]}")
+    if values["wait_a_count"] and values["wait_b_count"] and values["wait_a"] == values["wait_b"]:
+        raise CommandError(
+            f"wait_a and wait_b must be different semaphores; got {values['wait_a']} twice"
+        )
+
+
 @dataclass(frozen=True)
 class Command:
     """One command of one engine.
@@ -113,27 +155,33 @@ class Command:
         `engine.name` is what programs write; the opcode is unique over all engines.
     summary:
         What the command does.
-    fields:
-        The fields in the order of the word. A field starts at the next 32-bit boundary where
-        it would cross one.
+    own_fields:
+        The fields that follow SYNCHRONISATION, in the order of the word. A field of eight bits
+        or more starts at a byte.
     rule:
         Refuses values that are in range one by one but not together, for a configuration.
     cycles:
-        The timing contract: cycles from issue to completion without contention.
+        The timing contract: cycles from issue to completion without contention, from the
+        configuration and the values; moves by index take the indices too.
     """
 
     engine: str
     name: str
     opcode: int
     summary: str
-    fields: tuple[Field, ...]
+    own_fields: tuple[Field, ...]
     rule: Callable[[SliceConfiguration, Values], None]
-    cycles: Callable[[SliceConfiguration, Values], int]
+    cycles: Callable[..., int]
 
     @property
     def mnemonic(self) -> str:
         """`engine.name`."""
         return f"{self.engine}.{self.name}"
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Every field in the order of the word: SYNCHRONISATION, then the command's own."""
+        return (*SYNCHRONISATION, *self.own_fields)
 
     @cached_property
     def offsets(self) -> dict[str, int]:
@@ -141,8 +189,8 @@ class Command:
         offsets: dict[str, int] = {}
         position = OPCODE_WIDTH
         for item in self.fields:
-            if position // 32 != (position + item.width - 1) // 32:
-                position = math.ceil(position / 32) * 32
+            if item.width >= 8:
+                position = math.ceil(position / 8) * 8
             offsets[item.name] = position
             position += item.width
         if position > 8 * WORD_BYTES:
@@ -167,6 +215,7 @@ class Command:
         """Refuse values that this configuration cannot run."""
         for item in self.fields:
             item.check(values[item.name])
+        _check_synchronisation(configuration, values)
         self.rule(configuration, values)
 
     def encode(self, values: Values) -> bytes:

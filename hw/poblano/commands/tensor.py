@@ -67,7 +67,7 @@ MATMUL = Command(
         "FP32 and added in ascending k from +0. Quantised results are blocks along n (axis n) "
         "or m (axis m); with axis m the wide formats are written transposed."
     ),
-    fields=(
+    own_fields=(
         Field("a_format", 4, "", "format of A", choices=_MX),
         Field("b_format", 4, "", "format of B", choices=_MX),
         Field("d_format", 4, "", "format of the results", choices=_RESULTS),

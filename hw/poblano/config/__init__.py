@@ -12,9 +12,11 @@ from poblano.config.derived import ModePeak, derive
 from poblano.config.errors import ConfigurationError
 from poblano.config.load import load, load_text
 from poblano.config.model import (
+    HBM_ADDRESS_BITS,
     L1_ADDRESS_BITS,
     Configuration,
     HbmConfiguration,
+    HostConfiguration,
     L1Configuration,
     MeshConfiguration,
     PipelineConfiguration,
@@ -24,10 +26,12 @@ from poblano.config.model import (
 )
 
 __all__ = [
+    "HBM_ADDRESS_BITS",
     "L1_ADDRESS_BITS",
     "Configuration",
     "ConfigurationError",
     "HbmConfiguration",
+    "HostConfiguration",
     "L1Configuration",
     "MeshConfiguration",
     "ModePeak",

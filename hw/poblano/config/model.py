@@ -26,9 +26,11 @@ from poblano.config.quantities import (
 from poblano_golden.formats import BLOCK_SIZE, MX_FORMATS
 
 __all__ = [
+    "HBM_ADDRESS_BITS",
     "L1_ADDRESS_BITS",
     "Configuration",
     "HbmConfiguration",
+    "HostConfiguration",
     "L1Configuration",
     "MeshConfiguration",
     "PipelineConfiguration",
@@ -42,6 +44,9 @@ FASTEST_CLOCK = 10_000_000_000
 
 L1_ADDRESS_BITS = 24
 """Bits of an L1 byte address in a command word."""
+
+HBM_ADDRESS_BITS = 40
+"""Bits of an HBM byte address in a command word; every port counts from 0."""
 
 
 class Breach:
@@ -176,7 +181,7 @@ class L1Configuration(_Section):
 
     size: Size
     """Bytes of one slice's L1."""
-    line: Annotated[Size, size_power_of_two(32)]
+    line: Annotated[Size, size_power_of_two(64, why="a command word is one access")]
     """Bytes that one access moves."""
     banks: Annotated[int, *power_of_two()] = 4
     """Banks that are accessed independently."""
@@ -213,6 +218,28 @@ class HbmConfiguration(_Section):
     """Bits a second of one data pin; absent where no particular memory is meant."""
     capacity: Size | None = None
     """Bytes of one slice's memory, over all its ports; need not be a power of two."""
+    outstanding: Annotated[int, *integer(1, 256, "the largest table of bursts")] = 32
+    """Bursts that a port may have in flight in each direction."""
+
+    @property
+    def port_bytes(self) -> int:
+        """Bytes behind one port: its share of the capacity, or all that an address reaches."""
+        return 1 << HBM_ADDRESS_BITS if self.capacity is None else self.capacity // self.ports
+
+
+class HostConfiguration(_Section):
+    """The host's window on L1, and the queues that its commands wait in."""
+
+    width: Annotated[
+        Size,
+        size_power_of_two(4, 128, "an AXI4 data bus has 8 to 1024 bits"),
+        Field(validate_default=False),
+    ] = 16
+    """Bytes of the window's data bus."""
+    queue_depth: Annotated[int, *integer(2, 64, "a queue is made of registers")] = 4
+    """Command words that an engine's queue holds."""
+    semaphores: Annotated[int, *integer(1, 64, "a command names one in six bits")] = 32
+    """Semaphores of a slice."""
 
 
 class VectorConfiguration(_Section):
@@ -229,10 +256,19 @@ class SliceConfiguration(_Section):
     l1: L1Configuration
     hbm: HbmConfiguration
     vector: VectorConfiguration
+    host: HostConfiguration = HostConfiguration()
 
     def breaches(self) -> Iterator[Breach]:
-        """Yield the broken rules between tensor engine and L1."""
+        """Yield the broken rules between L1 and the engines and ports that use it."""
         tensor, line = self.tensor, self.l1.line
+        for port, width in (("hbm", self.hbm.width), ("host", self.host.width)):
+            if width > line:
+                yield Breach(
+                    f"{port}.width must be at most l1.line (a beat touches two lines at most)",
+                    f"{width} bytes, more than {line}",
+                    f"{port}.width",
+                    "l1.line",
+                )
         for axis, units, tile in (
             ("rows", tensor.rows, tensor.tile_rows),
             ("cols", tensor.cols, tensor.tile_cols),

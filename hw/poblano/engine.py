@@ -1,0 +1,36 @@
+"""What every engine shows the slice."""
+
+from __future__ import annotations
+
+from amaranth.hdl import *
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from poblano.commands import HBM_ADDRESS_WIDTH, WORD_BYTES
+
+__all__ = ["engine_members", "fault_layout"]
+
+
+def fault_layout() -> data.StructLayout:
+    """Return a fault, and what `poblano.faults.Fault` says of its kind; the rest is 0."""
+    return data.StructLayout(
+        {"kind": unsigned(4), "field": 8, "address": HBM_ADDRESS_WIDTH, "response": 2}
+    )
+
+
+def engine_members() -> dict[str, wiring.Member]:
+    """Return the members that every engine has.
+
+    command:
+        Command words. A command is issued when its word is accepted; cycle 0 follows.
+    done:
+        Pulses once for every command, in order, in the cycle after its last byte was written.
+    fault:
+        The first fault since reset (`Fault`). An engine with a fault issues nothing more and
+        pulses `done` no more; what it has asked of a memory before, it still takes.
+    """
+    return {
+        "command": In(stream.Signature(8 * WORD_BYTES)),
+        "done": Out(1),
+        "fault": Out(fault_layout()),
+    }
