@@ -118,6 +118,16 @@ def _slice(preset: str, *overrides: str) -> Factory:
     return make
 
 
+def _dma(half: str, *overrides: str) -> Factory:
+    def make() -> Component:
+        from poblano.config import load
+
+        path = f"poblano.dma.{half}:{half.capitalize()}Engine"
+        return _made(path, {"configuration": load("tiny", list(overrides)).slice})
+
+    return make
+
+
 _ADDER = "poblano.arith.fp32_adder:Fp32Adder"
 _ROUND = "poblano.arith.fp32_round:Fp32Round"
 _DECODER = "poblano.arith.operand:OperandDecoder"
@@ -237,6 +247,22 @@ _SLICES = {
     "bench": Variant(_slice("bench"), {"verilator": {}}, nightly=True, limit=6000.0),
 }
 
+
+def _dmas(half: str) -> dict[str, Variant]:
+    wide = ("slice.hbm.width=64 B",)
+    narrow = (
+        "slice.hbm.width=4 B",
+        "slice.hbm.outstanding=2",
+        "slice.hbm.capacity=1000 KiB",
+        "slice.l1.line=128 B",
+    )
+    return {
+        "tiny": Variant(_dma(half), {"verilator": {}, "icarus": {"POBLANO_BENCH_SHARE": "0.02"}}),
+        "whole_line": Variant(_dma(half, *wide), {"verilator": {}}),
+        "narrow": Variant(_dma(half, *narrow), {"verilator": {"POBLANO_BENCH_SHARE": "0.5"}}),
+    }
+
+
 BLOCKS: Mapping[str, Block] = {
     block.name: block
     for block in (
@@ -247,6 +273,8 @@ BLOCKS: Mapping[str, Block] = {
         Block("tensor_unit", "dot product, rounding and accumulation", _UNITS),
         Block("fp32_to_bf16", "rounding of binary32 to BF16", _BF16S),
         Block("mx_quantiser", "quantiser of a block to any of several MX formats", _QUANTISERS),
+        Block("dma_load", "DMA engine, HBM to L1", _dmas("load")),
+        Block("dma_store", "DMA engine, L1 to HBM", _dmas("store")),
         Block("slice", "tensor engine, L1 and host port", _SLICES),
     )
 }

@@ -6,9 +6,18 @@ it. Imports no Amaranth.
 
 from __future__ import annotations
 
+from poblano.commands.dma import (
+    DMA_COMMANDS,
+    LOAD_GATHER,
+    LOAD_ROWS,
+    STORE_ROWS,
+    STORE_SCATTER,
+)
 from poblano.commands.model import (
     ADDRESS_WIDTH,
+    HBM_ADDRESS_WIDTH,
     OPCODE_WIDTH,
+    SYNCHRONISATION,
     WORD_BYTES,
     Command,
     CommandError,
@@ -20,8 +29,14 @@ from poblano.commands.tensor import MATMUL
 __all__ = [
     "ADDRESS_WIDTH",
     "COMMANDS",
+    "HBM_ADDRESS_WIDTH",
+    "LOAD_GATHER",
+    "LOAD_ROWS",
     "MATMUL",
     "OPCODE_WIDTH",
+    "STORE_ROWS",
+    "STORE_SCATTER",
+    "SYNCHRONISATION",
     "WORD_BYTES",
     "Command",
     "CommandError",
@@ -31,7 +46,7 @@ __all__ = [
     "by_opcode",
 ]
 
-COMMANDS: tuple[Command, ...] = (MATMUL,)
+COMMANDS: tuple[Command, ...] = (MATMUL, *DMA_COMMANDS)
 """Every command."""
 
 

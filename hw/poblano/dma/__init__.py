@@ -1,0 +1,1 @@
+"""The DMA engine of a slice: moves between HBM and L1."""
