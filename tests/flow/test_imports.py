@@ -57,7 +57,7 @@ def test_packages_import_one_way(package):
     assert violations(package, lambda name: name.partition(".")[0] in others) == []
 
 
-SHARED = ("config", "commands", "resources", "arith.modes")
+SHARED = ("config", "commands", "resources", "arith.modes", "faults", "host.registers")
 """Modules of the hardware that software uses too, beside every engine's timing and layout."""
 
 SHARED_OF_EVERY_ENGINE = ("timing", "layout")

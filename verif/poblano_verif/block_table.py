@@ -118,12 +118,32 @@ def _slice(preset: str, *overrides: str) -> Factory:
     return make
 
 
+def _register_file(*overrides: str) -> Factory:
+    def make() -> Component:
+        from poblano.config import load
+        from poblano.host.register_file import RegisterFile
+
+        return RegisterFile(configuration=load("tiny", list(overrides)))
+
+    return make
+
+
 def _dma(half: str, *overrides: str) -> Factory:
     def make() -> Component:
         from poblano.config import load
 
         path = f"poblano.dma.{half}:{half.capitalize()}Engine"
         return _made(path, {"configuration": load("tiny", list(overrides)).slice})
+
+    return make
+
+
+def _host_window(*overrides: str) -> Factory:
+    def make() -> Component:
+        from poblano.config import load
+        from poblano.host.window import HostWindow
+
+        return HostWindow(configuration=load("tiny", list(overrides)).slice)
 
     return make
 
@@ -246,6 +266,20 @@ _SLICES = {
     ),
     "bench": Variant(_slice("bench"), {"verilator": {}}, nightly=True, limit=6000.0),
 }
+_REGISTERS = {
+    "tiny": Variant(_register_file(), {"verilator": {}, "icarus": {}}),
+    "three_ports": Variant(
+        _register_file("slice.hbm.ports=3", "slice.host.semaphores=5"), {"verilator": {}}
+    ),
+}
+_WINDOWS = {
+    "tiny": Variant(_host_window(), {"verilator": {}, "icarus": {}}),
+    "whole_line": Variant(_host_window("slice.host.width=64 B"), {"verilator": {}}),
+    "narrow": Variant(
+        _host_window("slice.host.width=4 B", "slice.l1.line=128 B", "slice.l1.size=6 KiB"),
+        {"verilator": {}},
+    ),
+}
 
 
 def _dmas(half: str) -> dict[str, Variant]:
@@ -273,6 +307,8 @@ BLOCKS: Mapping[str, Block] = {
         Block("tensor_unit", "dot product, rounding and accumulation", _UNITS),
         Block("fp32_to_bf16", "rounding of binary32 to BF16", _BF16S),
         Block("mx_quantiser", "quantiser of a block to any of several MX formats", _QUANTISERS),
+        Block("host_registers", "register map on AXI4-Lite", _REGISTERS),
+        Block("host_window", "AXI4 window of the host on L1", _WINDOWS),
         Block("dma_load", "DMA engine, HBM to L1", _dmas("load")),
         Block("dma_store", "DMA engine, L1 to HBM", _dmas("store")),
         Block("slice", "tensor engine, L1 and host port", _SLICES),
