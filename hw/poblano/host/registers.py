@@ -151,7 +151,7 @@ def _control() -> Iterator[Register]:
         (
             Field("kind", 0, 4, status, "what went wrong", choices=kinds),
             Field("response", 4, 2, status, "the memory's answer (xRESP)"),
-            Field("field", 8, 8, status, "index of the field, or the semaphore"),
+            Field("index", 8, 8, status, "which field of the command, or which semaphore"),
             Field("queue", 16, 8, status, "number of the queue"),
         ),
     )
