@@ -15,13 +15,13 @@ from typing import Any
 from cocotb_tools.runner import Verilator
 
 from poblano.config import Configuration
-from poblano.slice import Slice
 from poblano_flow.build_cache import build_root
 from poblano_flow.emission import Emission, emit
 from poblano_flow.sim_options import TIMESCALE, SimOptions
 from poblano_flow.simulate import build, run
 from poblano_flow.tools import program
 from poblano_golden.errors import PoblanoError
+from poblano_verif.tensor_on_l1 import TensorOnL1
 
 __all__ = ["Comparison", "Speed", "compare", "figures"]
 
@@ -192,7 +192,7 @@ def figures(configuration: Configuration) -> dict[str, dict[str, Any]]:
 
     Each has `value`, `unit`, `preset`, `peer`, `peer_value` and `how`.
     """
-    found = compare(emit(Slice(configuration=configuration)), configuration)
+    found = compare(emit(TensorOnL1(configuration=configuration)), configuration)
     ours, stock = found.ours, found.stock
     peer = "cocotb's own Verilator runner, same Verilog and testbench"
     common = {"unit": "1", "preset": configuration.name, "peer": peer}

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from poblano.config import Configuration
-from poblano.slice import Slice
 from poblano_flow.emission import emit
 from poblano_flow.matmul_job import MatmulJob, MatmulOutcome
 from poblano_flow.sim_options import SimOptions
@@ -19,7 +18,8 @@ from poblano_flow.simulate import Build, RunResult, build, build_root, run
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import MX_FORMATS, WIDE_FORMATS
 from poblano_sw.matmul import MatmulPlan, plan_matmul
-from poblano_verif.slice_driver import L1Image
+from poblano_verif.tensor_driver import L1Image
+from poblano_verif.tensor_on_l1 import TensorOnL1
 
 __all__ = ["build_slice", "plan_job", "run_matmuls"]
 
@@ -38,7 +38,7 @@ def build_slice(configuration: Configuration, *, jobs: int = 2) -> Build:
 
     It can record waveforms of everything but the insides of the arithmetic.
     """
-    emission = emit(Slice(configuration=configuration))
+    emission = emit(TensorOnL1(configuration=configuration))
     return build(emission, options=SimOptions(waves=True, untraced=UNTRACED), jobs=jobs)
 
 

@@ -14,6 +14,7 @@ from poblano_verif.block_types import Block, Factory, Variant
 
 if TYPE_CHECKING:
     from poblano.component import Component
+    from poblano.config import Configuration
 
 __all__ = ["BLOCKS"]
 
@@ -108,14 +109,31 @@ def _arithmetic(
     )
 
 
-def _slice(preset: str, *overrides: str) -> Factory:
-    def make() -> Component:
+def _tensor_engine(
+    simulators: Mapping[str, Mapping[str, str]],
+    *overrides: str,
+    preset: str = "tiny",
+    nightly: bool = False,
+) -> Variant:
+    """Return a variant of the tensor engine, whose bench simulates it on an L1 of its own."""
+
+    def configuration() -> Configuration:
         from poblano.config import load
-        from poblano.slice import Slice
 
-        return Slice(configuration=load(preset, list(overrides)))
+        return load(preset, list(overrides))
 
-    return make
+    def make() -> Component:
+        from poblano.tensor.engine import TensorEngine
+
+        return TensorEngine(configuration=configuration().slice)
+
+    def harness() -> Component:
+        from poblano_verif.tensor_on_l1 import TensorOnL1
+
+        return TensorOnL1(configuration=configuration())
+
+    limit = 6000.0 if nightly else 600.0
+    return Variant(make, simulators, harness=harness, nightly=nightly, limit=limit)
 
 
 def _register_file(*overrides: str) -> Factory:
@@ -233,38 +251,31 @@ _QUANTISERS = {
     "million": _quantiser(_RESULTS, 1, nightly=True),
     "million_all_formats": _quantiser(tuple(MX_FORMATS), 3, nightly=True),
 }
-_SLICES = {
-    "tiny": Variant(_slice("tiny"), {"verilator": {}}),
-    "small_l1": Variant(
-        _slice("tiny", "slice.l1.size=16 KiB"),
+_TENSOR_ENGINES = {
+    "tiny": _tensor_engine({"verilator": {}}),
+    "small_l1": _tensor_engine(
         {"icarus": {"POBLANO_RANDOM_PRODUCTS": "4", "POBLANO_BENCH_SHARE": "0.1"}},
+        "slice.l1.size=16 KiB",
     ),
-    "odd_array": Variant(
-        _slice(
-            "tiny",
-            "slice.tensor.rows=3",
-            "slice.tensor.cols=6",
-            "slice.l1.line=128 B",
-            "slice.l1.banks=2",
-        ),
+    "odd_array": _tensor_engine(
         {"verilator": {}},
+        "slice.tensor.rows=3",
+        "slice.tensor.cols=6",
+        "slice.l1.line=128 B",
+        "slice.l1.banks=2",
     ),
-    "four_bit": Variant(
-        _slice(
-            "tiny",
-            "slice.tensor.formats=['mxfp4*mxfp4']",
-            "slice.tensor.pipeline.multiply=0",
-            "slice.tensor.pipeline.sum=0",
-            "slice.tensor.pipeline.round=0",
-            "slice.tensor.pipeline.add=0",
-        ),
+    "four_bit": _tensor_engine(
         {"verilator": {}},
+        "slice.tensor.formats=['mxfp4*mxfp4']",
+        "slice.tensor.pipeline.multiply=0",
+        "slice.tensor.pipeline.sum=0",
+        "slice.tensor.pipeline.round=0",
+        "slice.tensor.pipeline.add=0",
     ),
-    "other_formats": Variant(
-        _slice("tiny", f"slice.tensor.formats={list(_OTHERS)}", "slice.tensor.pipeline.add=3"),
-        {"verilator": {}},
+    "other_formats": _tensor_engine(
+        {"verilator": {}}, f"slice.tensor.formats={list(_OTHERS)}", "slice.tensor.pipeline.add=3"
     ),
-    "bench": Variant(_slice("bench"), {"verilator": {}}, nightly=True, limit=6000.0),
+    "bench": _tensor_engine({"verilator": {}}, preset="bench", nightly=True),
 }
 _REGISTERS = {
     "tiny": Variant(_register_file(), {"verilator": {}, "icarus": {}}),
@@ -311,7 +322,7 @@ BLOCKS: Mapping[str, Block] = {
         Block("host_window", "AXI4 window of the host on L1", _WINDOWS),
         Block("dma_load", "DMA engine, HBM to L1", _dmas("load")),
         Block("dma_store", "DMA engine, L1 to HBM", _dmas("store")),
-        Block("slice", "tensor engine, L1 and host port", _SLICES),
+        Block("tensor_engine", "tensor engine on an L1 of its own", _TENSOR_ENGINES),
     )
 }
 """Every block by name."""

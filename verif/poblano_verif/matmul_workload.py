@@ -77,9 +77,11 @@ def random_operand(random: Random, rows: int, k: int, fmt: MxFormat, nan: float 
     return MxTensor(codes, scales, fmt)
 
 
-def _place(random: Random, configuration: SliceConfiguration, values: dict[str, int]) -> bool:
+def _place(
+    random: Random, configuration: SliceConfiguration, values: dict[str, int], window: range
+) -> bool:
     """Place the command's arrays in random order, with gaps and at any byte; say if they fit."""
-    address = random.randrange(64)
+    address = window.start + random.randrange(64)
     arrays = list(extents(values))
     random.shuffle(arrays)
     aligned = random.random() < 0.3
@@ -90,7 +92,7 @@ def _place(random: Random, configuration: SliceConfiguration, values: dict[str, 
             stride, address = -(-stride // line) * line, -(-address // line) * line
         values |= {f"{extent.name}s": address, f"{extent.name}_stride": stride}
         address += (extent.steps - 1) * stride + extent.length + random.randrange(40)
-    return address <= configuration.l1.size
+    return address <= window.stop
 
 
 def random_product(
@@ -103,10 +105,12 @@ def random_product(
     shape: tuple[int, int, int] | None = None,
     largest: int = 100,
     nan: float = 0.1,
+    window: range | None = None,
 ) -> Product:
     """Return a product with everything random that is not given.
 
-    Sizes are drawn up to `largest` and halved until everything fits L1.
+    Sizes are drawn up to `largest` and halved until everything fits L1, or the `window` of its
+    addresses.
     """
     formats = configuration.tensor.formats
     mode = mode or random.choice(modes(formats))
@@ -126,7 +130,7 @@ def random_product(
         for side in "abd":
             for part in ("codes", "code_stride", "scales", "scale_stride"):
                 values[f"{side}_{part}"] = 0
-        if _place(random, configuration, values):
+        if _place(random, configuration, values, window or range(configuration.l1.size)):
             break
         largest = max(1, largest // 2)
     values = MATMUL.complete(values)

@@ -9,7 +9,12 @@ from amaranth.lib.wiring import In, Out
 from poblano.component import Component, once
 from poblano.l1.sram import Sram
 
-__all__ = ["Scratchpad", "host_request_layout", "write_layout"]
+__all__ = ["Scratchpad", "index_width", "write_layout"]
+
+
+def index_width(lines: int) -> int:
+    """Return the bits of a line index."""
+    return max(1, (lines - 1).bit_length())
 
 
 def write_layout(line: int, line_address_width: int) -> data.StructLayout:
@@ -17,19 +22,12 @@ def write_layout(line: int, line_address_width: int) -> data.StructLayout:
     return data.StructLayout({"address": line_address_width, "data": 8 * line, "strobe": line})
 
 
-def host_request_layout(line: int, line_address_width: int) -> data.StructLayout:
-    """Return the payload of a host access: a line write, or with `write` 0 a line read."""
-    return data.StructLayout(
-        {"address": line_address_width, "data": 8 * line, "strobe": line, "write": 1}
-    )
-
-
 class Scratchpad(Component):
     """A scratchpad of `size` bytes in lines of `line` bytes, interleaved over `banks` SRAMs.
 
-    Line i lies in bank i % banks. One read and one write are served each cycle. The engine's
-    requests are always accepted; a host access is accepted when the engine leaves its port free.
-    Read data follow the accepted request by one cycle.
+    Line i lies in bank i % banks. Each bank serves one read and one write in a cycle; where
+    several clients want the same bank, the one with the lowest number is served and the others
+    wait. So client 0 never waits. Read data follow the accepted request by one cycle.
 
     Parameters
     ----------
@@ -37,18 +35,17 @@ class Scratchpad(Component):
         Bytes; the line a power of two.
     banks:
         SRAMs; a power of two.
+    readers, writers:
+        Clients.
 
     Members
     -------
-    read:
-        Line indices to read for the engine.
-    read_data:
-        The line, one cycle after its index was accepted.
-    write:
-        Lines that the engine writes.
-    host:
-        Host accesses; `host_data` is valid in the cycle in which `host_valid` is 1, one cycle
-        after a read was accepted.
+    read_I, read_data_I:
+        Line indices that client I reads, and its line in the cycle after.
+    write_I:
+        Lines that client I writes.
+    read_conflicts, write_conflicts:
+        Clients that wait in this cycle.
 
     Raises
     ------
@@ -56,7 +53,7 @@ class Scratchpad(Component):
         If line or banks is not a power of two, or size not a multiple of their product.
     """
 
-    def __init__(self, *, size: int, line: int, banks: int) -> None:
+    def __init__(self, *, size: int, line: int, banks: int, readers: int, writers: int) -> None:
         for name, value in (("line", line), ("banks", banks)):
             if value < 1 or value & (value - 1):
                 raise ValueError(f"{name} must be a power of two, not {value}")
@@ -66,65 +63,83 @@ class Scratchpad(Component):
         self.line = line
         self.banks = banks
         self.lines = size // line
-        self.address_width = max(1, (self.lines - 1).bit_length())
-        super().__init__(
-            {
-                "read": In(stream.Signature(self.address_width, always_ready=True)),
-                "read_data": Out(8 * line),
-                "write": In(
-                    stream.Signature(write_layout(line, self.address_width), always_ready=True)
-                ),
-                "host": In(stream.Signature(host_request_layout(line, self.address_width))),
-                "host_data": Out(8 * line),
-                "host_valid": Out(1),
-            }
-        )
+        self.readers = readers
+        self.writers = writers
+        self.address_width = index_width(self.lines)
+        write = stream.Signature(write_layout(line, self.address_width))
+        members = {
+            "read_conflicts": Out(range(readers + 1)),
+            "write_conflicts": Out(range(writers + 1)),
+        }
+        for client in range(readers):
+            members[f"read_{client}"] = In(stream.Signature(self.address_width))
+            members[f"read_data_{client}"] = Out(8 * line)
+        for client in range(writers):
+            members[f"write_{client}"] = In(write)
+        super().__init__(members)
 
     def elaborate(self, platform) -> Module:
         m = Module()
+        reads = [getattr(self, f"read_{client}") for client in range(self.readers)]
+        writes = [getattr(self, f"write_{client}") for client in range(self.writers)]
+        read_banks = self._arbitrate(m, "read", reads, [r.payload for r in reads])
+        write_banks = self._arbitrate(m, "write", writes, [w.payload.address for w in writes])
+
         bank_width = (self.banks - 1).bit_length()
-
-        host_read = Signal()
-        host_write = Signal()
-        m.d.comb += [
-            host_read.eq(self.host.valid & ~self.host.payload.write & ~self.read.valid),
-            host_write.eq(self.host.valid & self.host.payload.write & ~self.write.valid),
-            self.host.ready.eq(Mux(self.host.payload.write, ~self.write.valid, ~self.read.valid)),
-        ]
-
-        read_address = Signal(self.address_width)
-        write = Signal(write_layout(self.line, self.address_width))
-        m.d.comb += [
-            read_address.eq(Mux(self.read.valid, self.read.payload, self.host.payload.address)),
-            write.address.eq(
-                Mux(self.write.valid, self.write.payload.address, self.host.payload.address)
-            ),
-            write.data.eq(Mux(self.write.valid, self.write.payload.data, self.host.payload.data)),
-            write.strobe.eq(
-                Mux(self.write.valid, self.write.payload.strobe, self.host.payload.strobe)
-            ),
-        ]
-
-        read_bank = Signal(bank_width)
         outputs = []
-        for index in range(self.banks):
-            bank = Sram(depth=self.lines // self.banks, width=8 * self.line)
-            m.submodules[f"bank_{index}"] = once(bank, platform)
-            reads = (self.read.valid | host_read) & (read_address[:bank_width] == index)
-            writes = (self.write.valid | host_write) & (write.address[:bank_width] == index)
+        for bank in range(self.banks):
+            sram = Sram(depth=self.lines // self.banks, width=8 * self.line)
+            m.submodules[f"bank_{bank}"] = once(sram, platform)
             m.d.comb += [
-                bank.read_enable.eq(reads),
-                bank.read_address.eq(read_address[bank_width:]),
-                bank.write_strobe.eq(Mux(writes, write.strobe, 0)),
-                bank.write_address.eq(write.address[bank_width:]),
-                bank.write_data.eq(write.data),
+                sram.read_enable.eq(Cat(wants[bank] for wants in read_banks).any()),
+                sram.write_strobe.eq(0),
             ]
-            outputs.append(bank.read_data)
-        with m.If(self.read.valid | host_read):
-            m.d.sync += read_bank.eq(read_address[:bank_width])
-        m.d.sync += self.host_valid.eq(host_read)
-        m.d.comb += [
-            self.read_data.eq(Array(outputs)[read_bank]),
-            self.host_data.eq(self.read_data),
-        ]
+            for client in reversed(range(self.readers)):
+                with m.If(read_banks[client][bank]):
+                    m.d.comb += sram.read_address.eq(reads[client].payload[bank_width:])
+            for client in reversed(range(self.writers)):
+                payload = writes[client].payload
+                with m.If(write_banks[client][bank]):
+                    m.d.comb += [
+                        sram.write_strobe.eq(payload.strobe),
+                        sram.write_address.eq(payload.address[bank_width:]),
+                        sram.write_data.eq(payload.data),
+                    ]
+            outputs.append(sram.read_data)
+
+        for client, read in enumerate(reads):
+            bank = Signal(bank_width, name=f"read_bank_{client}")
+            with m.If(read.valid & read.ready):
+                m.d.sync += bank.eq(read.payload[:bank_width])
+            m.d.comb += getattr(self, f"read_data_{client}").eq(Array(outputs)[bank])
         return m
+
+    def _arbitrate(self, m: Module, kind: str, clients: list, lines: list) -> list[Signal]:
+        """Return for every client a bit a bank: it wants that bank. Refuse all but the first."""
+        bank_width = (self.banks - 1).bit_length()
+        wants: list[Signal] = []
+        waits = Signal(len(clients), name=f"{kind}_waits")
+        for client, (port, line) in enumerate(zip(clients, lines, strict=True)):
+            want = Signal(self.banks, name=f"{kind}_wants_{client}")
+            taken = Signal(self.banks, name=f"{kind}_taken_{client}")
+            free = Signal(name=f"{kind}_free_{client}")
+            m.d.comb += [
+                want.eq(port.valid << line[:bank_width]),
+                free.eq(~taken.bit_select(line[:bank_width], 1)),
+                port.ready.eq(free),
+                waits[client].eq(port.valid & ~free),
+            ]
+            if wants:
+                m.d.comb += taken.eq(_any(wants))
+            wants.append(want)
+        conflicts = getattr(self, f"{kind}_conflicts")
+        m.d.comb += conflicts.eq(sum(waits, C(0)))
+        return wants
+
+
+def _any(masks: list[Signal]) -> Value:
+    """Bitwise or of masks."""
+    result: Value = masks[0]
+    for mask in masks[1:]:
+        result = result | mask
+    return result

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from amaranth.hdl import *
-from amaranth.lib import data, enum
 from amaranth.lib.wiring import In, Out
 
 from poblano.arith.modes import modes, operand_formats
@@ -11,25 +10,12 @@ from poblano.command_decoder import CommandDecoder
 from poblano.commands import MATMUL, WORD_BYTES
 from poblano.component import Component, once
 from poblano.config import SliceConfiguration
+from poblano.engine import fault_layout
+from poblano.faults import Fault
 from poblano.tensor.job import ResultKind, job_layout
 from poblano_golden.formats import BF16, FP32
 
-__all__ = ["Fault", "MatmulDecode", "fault_layout"]
-
-
-class Fault(enum.Enum, shape=3):
-    """Why a command was refused or stopped being exact."""
-
-    NONE = 0
-    OPCODE = 1
-    FIELD = 2
-    FORMATS = 3
-    ADDRESS = 4
-
-
-def fault_layout() -> data.StructLayout:
-    """Return a fault and, for `FIELD`, the index of the field in the command table."""
-    return data.StructLayout({"kind": Fault, "field": 8})
+__all__ = ["MatmulDecode"]
 
 
 class MatmulDecode(Component):

@@ -155,7 +155,7 @@ class Drain(Component):
                 with m.If(tiles.last):
                     m.d.sync += busy.eq(0)
         with m.If(self.start):
-            m.d.sync += [busy.eq(1), bank.eq(0)]
+            m.d.sync += busy.eq(1)
         self._addresses(m, steps, row_last, tile_last, tiles.last_row)
         return m
 

@@ -9,11 +9,13 @@ from amaranth.lib.wiring import In, Out
 from poblano.commands import WORD_BYTES
 from poblano.component import Component, once
 from poblano.config import SliceConfiguration
+from poblano.engine import engine_members
+from poblano.faults import Fault
 from poblano.l1.line_reader import LineReader
 from poblano.l1.line_writer import LineWriter
 from poblano.l1.scratchpad import write_layout
 from poblano.tensor.array import TensorArray
-from poblano.tensor.decode import Fault, MatmulDecode, fault_layout
+from poblano.tensor.decode import MatmulDecode
 from poblano.tensor.drain import Drain
 from poblano.tensor.fetch import OperandFetch, Run
 from poblano.tensor.geometry import Geometry
@@ -27,9 +29,10 @@ __all__ = ["TensorEngine"]
 class TensorEngine(Component):
     """Computes D[m, n] = sum over k of A[m, k] * B[n, k] for one command after the other.
 
-    Fetch, arithmetic, drain and writing overlap within a command; a command begins when the one
-    before is complete. `poblano.tensor.timing.matmul_cycles` says how many cycles one takes, with
-    cycle 0 the one after its word was accepted.
+    Fetch, arithmetic and drain overlap, within a command and between commands: while one drains
+    the next multiplies, and the one after that is fetched. A command that reads what an earlier
+    one writes must therefore wait for it by a semaphore. `poblano.tensor.timing` says how many
+    cycles a command takes alone, and when each of a sequence is done.
 
     Parameters
     ----------
@@ -38,18 +41,16 @@ class TensorEngine(Component):
 
     Members
     -------
-    command:
-        Command words.
+    command, done, fault:
+        See `poblano.engine.engine_members`. Commands accepted before a faulty one are completed;
+        an access outside L1 stops the engine at once, reads of that kind give any data and
+        writes are not made.
     read, read_data:
         L1's read port: line indices, and lines one cycle later.
     write:
         L1's write port.
-    done:
-        Pulses in the cycle after a command's last write, or when one is refused.
     busy:
         A command is being run.
-    fault:
-        The first fault since reset.
 
     Raises
     ------
@@ -67,15 +68,13 @@ class TensorEngine(Component):
         address_width = max(1, (self.lines - 1).bit_length())
         super().__init__(
             {
-                "command": In(stream.Signature(8 * WORD_BYTES)),
+                **engine_members(),
                 "read": Out(stream.Signature(address_width, always_ready=True)),
                 "read_data": In(8 * line),
                 "write": Out(
                     stream.Signature(write_layout(line, address_width), always_ready=True)
                 ),
-                "done": Out(1),
                 "busy": Out(1),
-                "fault": Out(fault_layout()),
             }
         )
 
@@ -110,17 +109,11 @@ class TensorEngine(Component):
         for name, part in parts.items():
             m.submodules[name] = once(part, platform)
 
-        job = Signal.like(decode.job)
-        start = Signal()
-        for part in (fetch, sequencer, drain):
-            m.d.comb += [part.job.eq(job), part.start.eq(start)]
-        m.d.comb += results.job.eq(job)
-
         wiring.connect(m, fetch.runs, reader.request)
         wiring.connect(m, reader.memory, wiring.flipped(self.read))
         m.d.comb += reader.memory_data.eq(self.read_data)
         self._fill_panels(m, reader, fetch, sequencer, panel_a, panel_b)
-        self._multiply(m, job, sequencer, panel_a, panel_b, array)
+        self._multiply(m, sequencer, panel_a, panel_b, array)
         m.d.comb += [
             drain.tile_ready.eq(array.tile_done),
             drain.room.eq(results.room),
@@ -136,9 +129,7 @@ class TensorEngine(Component):
         wiring.connect(m, results.runs, writer.runs)
         wiring.connect(m, writer.memory, wiring.flipped(self.write))
 
-        finished = drain.done & results.empty
-        outside = reader.outside | writer.outside
-        self._control(m, decode, job, start, finished, outside)
+        self._control(m, decode, fetch, sequencer, array, drain, results, reader, writer)
         return m
 
     def _fill_panels(self, m, reader, fetch, sequencer, panel_a, panel_b) -> None:
@@ -170,12 +161,10 @@ class TensorEngine(Component):
             full.eq((full & ~sequencer.panel_done) | (filled << filling)),
             filling.eq(filling ^ filled),
         ]
-        with m.If(fetch.start):
-            m.d.sync += filling.eq(0)
 
-    def _multiply(self, m, job, sequencer, panel_a, panel_b, array) -> None:
+    def _multiply(self, m, sequencer, panel_a, panel_b, array) -> None:
         """Each beat reads a sub-tile of both panels."""
-        beat = sequencer.beat
+        beat, job = sequencer.beat, sequencer.job
         for panel, tile, wide in (
             (panel_a, beat.row_tile, job.a.wide),
             (panel_b, beat.col_tile, job.b.wide),
@@ -196,31 +185,59 @@ class TensorEngine(Component):
             array.b_scales.eq(panel_b.scales),
         ]
 
-    def _control(self, m, decode, job, start, finished, outside) -> None:
-        """Accept a word, check it, run it, and remember the first fault."""
+    def _control(self, m, decode, fetch, sequencer, array, drain, results, reader, writer) -> None:
+        """Accept a word, check it, and hand its job from process to process."""
+        fetched = Signal()  # the fetch's job, which the arithmetic has not taken yet
+        computed = Signal()  # the arithmetic's job, which the drain has not taken yet
+        draining = Signal()
+        stopped = Signal()
         word = Signal(8 * WORD_BYTES)
-        m.d.comb += decode.word.eq(word)
+        m.d.comb += [decode.word.eq(word), stopped.eq(self.fault.kind != Fault.NONE)]
+
         with m.FSM() as fsm:
             with m.State("Wait for a command"):
-                m.d.comb += self.command.ready.eq(1)
-                with m.If(self.command.valid):
+                m.d.comb += self.command.ready.eq(~stopped & fetch.idle & ~fetched)
+                with m.If(self.command.valid & self.command.ready):
                     m.d.sync += word.eq(self.command.payload)
                     m.next = "Decode"
             with m.State("Decode"):
-                m.d.sync += job.eq(decode.job)
-                with m.If(decode.fault.kind == Fault.NONE):
-                    m.next = "Start"
-                with m.Else():
-                    m.d.comb += self.done.eq(1)
-                    with m.If(self.fault.kind == Fault.NONE):
+                m.d.sync += fetch.job.eq(decode.job)
+                m.next = "Start"
+                with m.If(decode.fault.kind != Fault.NONE):
+                    with m.If(~stopped):
                         m.d.sync += self.fault.eq(decode.fault)
                     m.next = "Wait for a command"
             with m.State("Start"):
-                m.d.comb += start.eq(1)
-                m.next = "Run"
-            with m.State("Run"), m.If(finished):
-                m.d.comb += self.done.eq(1)
+                m.d.comb += fetch.start.eq(1)
                 m.next = "Wait for a command"
-        m.d.comb += self.busy.eq(~fsm.ongoing("Wait for a command"))
-        with m.If(outside & (self.fault.kind == Fault.NONE)):
+
+        # the array's pipeline has one mode: it is empty when the next job begins
+        in_array = Signal(2)
+        compute = Signal()
+        collect = Signal()
+        empty = Signal()
+        m.d.sync += in_array.eq(in_array + sequencer.tile_issued - array.tile_done)
+        m.d.comb += [
+            compute.eq(fetched & sequencer.idle & (in_array == 0) & ~computed),
+            empty.eq(drain.done & results.empty),
+            collect.eq(computed & empty),
+            self.done.eq(draining & empty & ~stopped),
+            results.job.eq(drain.job),
+        ]
+        m.d.sync += [
+            fetched.eq((fetched & ~compute) | fetch.start),
+            computed.eq((computed & ~collect) | compute),
+            sequencer.start.eq(compute),
+            drain.start.eq(collect),
+            draining.eq((draining & ~empty) | drain.start),
+        ]
+        with m.If(compute):
+            m.d.sync += sequencer.job.eq(fetch.job)
+        with m.If(collect):
+            m.d.sync += drain.job.eq(sequencer.job)
+        m.d.comb += self.busy.eq(
+            ~fsm.ongoing("Wait for a command")
+            | Cat(~fetch.idle, fetched, ~sequencer.idle, in_array != 0, computed, draining).any()
+        )
+        with m.If((reader.outside | writer.outside) & ~stopped):
             m.d.sync += self.fault.kind.eq(Fault.ADDRESS)

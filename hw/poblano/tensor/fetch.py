@@ -82,6 +82,8 @@ class OperandFetch(Component):
     -------
     job, start:
         The product to fetch for, and the pulse that begins it.
+    idle:
+        Every run of the product has been asked for.
     panel_free:
         Whether each of the two panels may be overwritten by chunks that come three cycles later.
     runs:
@@ -94,6 +96,7 @@ class OperandFetch(Component):
             {
                 "job": In(job_layout(configuration)),
                 "start": In(1),
+                "idle": Out(1),
                 "panel_free": In(2),
                 "runs": Out(stream.Signature(run_layout(len(Run)))),
             }
@@ -116,6 +119,7 @@ class OperandFetch(Component):
         block_done = Signal()
         tile_done = Signal()
         m.d.comb += [
+            self.idle.eq(~busy),
             self.runs.valid.eq(
                 busy & ((run != Run.A_SCALES) | self.panel_free.bit_select(panel, 1))
             ),
@@ -144,7 +148,7 @@ class OperandFetch(Component):
             with m.If(tiles.last):
                 m.d.sync += busy.eq(0)
         with m.If(self.start):
-            m.d.sync += [busy.eq(1), panel.eq(0), run.eq(Run.A_SCALES)]
+            m.d.sync += busy.eq(1)
             m.d.sync += [blocks_left.eq(job.last_block), *a.load(job.a), *b.load(job.b)]
         return m
 

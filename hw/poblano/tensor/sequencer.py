@@ -56,10 +56,14 @@ class Sequencer(Component):
     -------
     job, start:
         The product, and the pulse that begins it.
+    idle:
+        Every beat of the product has been issued.
     panel_full:
         Whether each panel holds a k-block.
     panel_done:
         Pulses with the last beat of the k-block in that panel.
+    tile_issued:
+        Pulses with the last beat of a tile.
     tile_drained:
         Pulses when a bank has been drained.
     beat_valid, beat:
@@ -72,8 +76,10 @@ class Sequencer(Component):
             {
                 "job": In(job_layout(configuration)),
                 "start": In(1),
+                "idle": Out(1),
                 "panel_full": In(2),
                 "panel_done": Out(2),
+                "tile_issued": Out(1),
                 "tile_drained": In(1),
                 "beat_valid": Out(1),
                 "beat": Out(beat_layout(configuration)),
@@ -139,7 +145,9 @@ class Sequencer(Component):
             beat.first_block.eq(first_block),
             beat.tile_last.eq(tile_last),
             self.panel_done.eq((issues & block_last) << position.panel),
-            tiles.step.eq(issues & tile_last),
+            self.idle.eq(~busy),
+            self.tile_issued.eq(issues & tile_last),
+            tiles.step.eq(self.tile_issued),
         ]
 
         with m.If(issues):
@@ -158,7 +166,7 @@ class Sequencer(Component):
                 with m.If(tiles.last):
                     m.d.sync += busy.eq(0)
         with m.If(self.start):
-            m.d.sync += [busy.eq(1), position.eq(0), blocks_left.eq(job.last_block)]
+            m.d.sync += [busy.eq(1), blocks_left.eq(job.last_block)]
         return m
 
     def _may_begin(self, m: Module, block_begins, tile_ends, first_block, position) -> Value:

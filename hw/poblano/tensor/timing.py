@@ -24,6 +24,7 @@ __all__ = [
     "ITEM_QUEUE_DEPTH",
     "QUANTISER_STAGES",
     "Phases",
+    "Timeline",
     "matmul_cycles",
     "matmul_phases",
     "write_latency",
@@ -107,19 +108,23 @@ class _Product:
                     min(geometry.b.tile, cols - col),
                 )
 
-    def fetch_cycles(self, side: Side, name: str, first: int, rows: int, block: int) -> int:
-        """Cycles to fetch one operand's scales and codes for a k-block of a tile."""
+    def scale_cycles(self, side: Side, name: str, first: int, rows: int, block: int) -> int:
+        """Cycles to fetch an operand's scales for a k-block of a tile."""
+        address = self._address(side, f"{name}_scale", first, block)
+        return run_cycles(address, rows, side.line, side.tile)
+
+    def code_cycles(self, side: Side, name: str, first: int, rows: int, block: int) -> int:
+        """Cycles to fetch an operand's codes for a k-block of a tile."""
         fmt = format_of(self.values[f"{name}_format"])
         assert isinstance(fmt, MxFormat)
         size = fmt.block_bytes
+        address = self._address(side, f"{name}_code", first * size, block)
+        return run_cycles(address, rows * size, side.line, side.chunk)
 
-        def address(part: str, bytes_each: int) -> int:
-            start = self.values[f"{name}_{part}s"] + first * bytes_each
-            return (start + block * self.values[f"{name}_{part}_stride"]) % side.line
-
-        return run_cycles(address("scale", 1), rows, side.line, side.tile) + run_cycles(
-            address("code", size), rows * size, side.line, side.chunk
-        )
+    def _address(self, side: Side, array: str, offset: int, block: int) -> int:
+        """Place of a run within its line."""
+        stride = self.values[f"{array}_stride"]
+        return (self.values[f"{array}s"] + offset + block * stride) % side.line
 
     def row_items(self, cols: int) -> tuple[tuple[int, int], ...]:
         """For every item of a tile's row: drain steps that complete it, and results in it."""
@@ -160,78 +165,139 @@ def _row_items(cols: int, width: int, is_mx: bool) -> tuple[tuple[int, int], ...
     return tuple(items)
 
 
+class Timeline:
+    """When each of a sequence of products is done, and where its cycles go.
+
+    The engine's processes overlap between commands too; the state here is what one command
+    leaves to the next.
+
+    Parameters
+    ----------
+    configuration:
+        The slice.
+
+    Attributes
+    ----------
+    ready:
+        The first cycle in which the engine accepts another word.
+    """
+
+    def __init__(self, configuration: SliceConfiguration) -> None:
+        self.configuration = configuration
+        self.geometry = Geometry(configuration)
+        self.ready = 0
+        self._fetched = 0  # first cycle in which the next k-block's fetch may run
+        self._freed = [0, 0]  # cycle after the last beat from each panel
+        self._may_add = 0  # first cycle in which the same accumulators can be added to
+        self._may_issue = 0  # cycle after the last beat
+        self._drained = [0, 0]  # cycle after the last drain step of each bank
+        self._drain_free = 0
+        self._popped = [0] * ITEM_QUEUE_DEPTH  # cycle after the item that many before was popped
+        self._writer_free = 0
+        self._collected = -1  # cycle in which the drain took its job
+        self._blocks = 0
+        self._tiles = 0
+
+    def run(self, values: Mapping[str, int], accepted: int | None = None) -> Phases:
+        """Return the cycles of the next product, from its issue to its last write.
+
+        Parameters
+        ----------
+        values:
+            The command's fields.
+        accepted:
+            The cycle in which the engine accepts its word, by default `ready`.
+
+        Raises
+        ------
+        ValueError
+            If the engine accepts no word in that cycle yet.
+        """
+        accepted = self.ready if accepted is None else accepted
+        if accepted < self.ready:
+            raise ValueError(f"a word can be accepted from cycle {self.ready}; got {accepted}")
+        issue = accepted + 1
+        product = _Product(self.configuration, values)
+        geometry = self.geometry
+        a, b = (format_of(values[f"{name}_format"]) for name in product.sides)
+        assert isinstance(a, MxFormat)
+        assert isinstance(b, MxFormat)
+        beats_per_block = Mode(a, b).beats
+        latency = write_latency(self.configuration)
+
+        compute = max(issue + 2, self._may_issue + latency, self._collected + 1)
+        collect = max(compute + 1, self._writer_free)
+        self._collected = collect
+        self._fetched = max(self._fetched, issue + _FIRST_FETCH)
+        may_begin = compute + 2
+        step = max(self._drain_free, collect + 2)
+        fetch_wait = add_wait = drain_wait = fill = total = 0
+        last_run = 0
+
+        for row, col, rows, cols in product.tiles():
+            beats = -(-rows // geometry.a.rows) * -(-cols // geometry.b.rows) * beats_per_block
+            bank = self._tiles % 2
+            for block in range(num_blocks(values["k"])):
+                panel = self._blocks % 2
+                begin_fetch = max(self._fetched, self._freed[panel])
+                last_run = (
+                    begin_fetch
+                    + product.scale_cycles(geometry.a, product.sides[0], row, rows, block)
+                    + product.code_cycles(geometry.a, product.sides[0], row, rows, block)
+                    + product.scale_cycles(geometry.b, product.sides[1], col, cols, block)
+                )
+                self._fetched = last_run + product.code_cycles(
+                    geometry.b, product.sides[1], col, cols, block
+                )
+                full = self._fetched + LINE_READER_LATENCY
+                bank_free = self._drained[bank] if block == 0 else 0
+                ready = max(self._may_issue, may_begin)
+                begin = max(ready, self._may_add, full, bank_free)
+                if not total:
+                    fill = begin - issue
+                else:
+                    fetch_wait += max(0, full - max(ready, self._may_add, bank_free))
+                    drain_wait += max(0, bank_free - max(ready, self._may_add))
+                    add_wait += max(0, self._may_add - ready)
+                self._may_issue = begin + beats
+                self._may_add = begin + geometry.add_loop
+                self._freed[panel] = self._may_issue
+                total += beats
+                self._blocks += 1
+
+            step = max(step, self._may_issue + latency)
+            for line in range(rows):
+                first = 0
+                for steps, results in product.row_items(cols):
+                    # the step that completes the item
+                    step = max(step + steps - 1, self._popped[0])
+                    start = max(step + ITEM_LATENCY + 1, self._writer_free)
+                    self._writer_free = start + product.item_writes(
+                        row + line, col + first, results
+                    )
+                    self._popped = [*self._popped[1:], self._writer_free]
+                    first += results
+                    step += 1
+            self._drained[bank] = step
+            self._tiles += 1
+        self._drain_free = step
+        self.ready = max(issue + 2, last_run, compute + 1)
+        return Phases(
+            cycles=self._writer_free - issue,
+            beats=total,
+            fetch_wait=fetch_wait,
+            add_wait=add_wait,
+            drain_wait=drain_wait,
+            fill=fill,
+            tail=self._writer_free - self._may_issue,
+        )
+
+
 def matmul_phases(configuration: SliceConfiguration, values: Mapping[str, int]) -> Phases:
-    """Return the cycles of a `tensor.matmul` from issue to last write, and where they went."""
-    product = _Product(configuration, values)
-    geometry = Geometry(configuration)
-    a, b = (format_of(values[f"{name}_format"]) for name in product.sides)
-    assert isinstance(a, MxFormat)
-    assert isinstance(b, MxFormat)
-    beats_per_block = Mode(a, b).beats
-
-    fetched = _FIRST_FETCH  # first cycle in which the next k-block's fetch may run
-    freed = [0, 0]  # cycle after the last beat from each panel
-    may_add = 0  # first cycle in which the same accumulators can be added to
-    may_issue = 0  # cycle after the last beat
-    drained = [0, 0]  # cycle after the last drain step of each bank
-    drain_free = 0
-    popped = [0] * ITEM_QUEUE_DEPTH  # cycle after the item that many before was popped
-    writer_free = 0
-    total = fetch_wait = add_wait = drain_wait = fill = 0
-    block_index = 0
-    end = 0
-
-    for tile, (row, col, rows, cols) in enumerate(product.tiles()):
-        row_tiles = -(-rows // geometry.a.rows)
-        col_tiles = -(-cols // geometry.b.rows)
-        beats = row_tiles * col_tiles * beats_per_block
-        for block in range(num_blocks(values["k"])):
-            panel = block_index % 2
-            begin_fetch = max(fetched, freed[panel])
-            fetched = (
-                begin_fetch
-                + product.fetch_cycles(geometry.a, product.sides[0], row, rows, block)
-                + product.fetch_cycles(geometry.b, product.sides[1], col, cols, block)
-            )
-            full = fetched + LINE_READER_LATENCY
-            bank_free = drained[tile % 2] if block == 0 else 0
-            begin = max(may_issue, may_add, full, bank_free)
-            if block_index == 0:
-                fill = begin
-            else:
-                fetch_wait += max(0, full - max(may_issue, may_add, bank_free))
-                drain_wait += max(0, bank_free - max(may_issue, may_add))
-                add_wait += max(0, may_add - may_issue)
-            may_issue = begin + beats
-            may_add = begin + geometry.add_loop
-            freed[panel] = may_issue
-            total += beats
-            block_index += 1
-
-        step = max(drain_free, may_issue - 1 + write_latency(configuration) + 1)
-        for line in range(rows):
-            first = 0
-            for steps, results in product.row_items(cols):
-                step = max(step + steps - 1, popped[0])  # the step that completes the item
-                start = max(step + ITEM_LATENCY + 1, writer_free)
-                writer_free = start + product.item_writes(row + line, col + first, results)
-                popped = [*popped[1:], writer_free]
-                first += results
-                step += 1
-        drain_free = step
-        drained[tile % 2] = step
-        end = writer_free
-    return Phases(
-        cycles=end,
-        beats=total,
-        fetch_wait=fetch_wait,
-        add_wait=add_wait,
-        drain_wait=drain_wait,
-        fill=fill,
-        tail=end - may_issue,
-    )
+    """Return the cycles of a `tensor.matmul` alone, issue to last write, and where they went."""
+    return Timeline(configuration).run(values)
 
 
 def matmul_cycles(configuration: SliceConfiguration, values: Mapping[str, int]) -> int:
-    """Return the cycles of a `tensor.matmul` from issue to last write without contention."""
+    """Return the cycles of a `tensor.matmul` alone, from issue to last write."""
     return matmul_phases(configuration, values).cycles

@@ -19,7 +19,7 @@ from cocotb.clock import Clock
 from cocotb.utils import get_sim_time
 
 from poblano.config import Configuration
-from poblano_verif.slice_driver import L1Image, SliceDriver
+from poblano_verif.tensor_driver import L1Image, TensorDriver
 
 PERIOD = 1000
 """Clock period in simulation steps."""
@@ -32,7 +32,7 @@ async def run_jobs(dut: Any) -> None:
     configuration = Configuration.model_validate(manifest["configuration"]["values"])
     l1 = configuration.slice.l1
     folder = Path(os.environ["POBLANO_JOBS"])
-    driver = SliceDriver(dut, line=l1.line, period=PERIOD)
+    driver = TensorDriver(dut, line=l1.line, period=PERIOD)
     Clock(dut.clk, PERIOD, unit="step").start(start_high=False)
     await driver.reset()
     found = int(dut.configuration_hash.value)
@@ -46,7 +46,7 @@ async def run_jobs(dut: Any) -> None:
             print(json.dumps({"job": path.stem}), file=progress, flush=True)
 
 
-async def _run_job(dut: Any, driver: SliceDriver, path: Path, size: int, line: int) -> None:
+async def _run_job(dut: Any, driver: TensorDriver, path: Path, size: int, line: int) -> None:
     job = np.load(path)
     image = L1Image(size, line)
     data, offset = job["data"], 0

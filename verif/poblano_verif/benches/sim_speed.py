@@ -20,7 +20,7 @@ from poblano.arith.modes import modes
 from poblano.config import Configuration
 from poblano_verif.dut import read_manifest
 from poblano_verif.matmul_workload import random_product
-from poblano_verif.slice_driver import L1Image, SliceDriver
+from poblano_verif.tensor_driver import L1Image, TensorDriver
 
 PERIOD = 1000
 """Clock period in simulation steps."""
@@ -45,7 +45,7 @@ async def speed(dut: Any) -> None:
     product = random_product(
         Random(cocotb.RANDOM_SEED), section, mode=mode, result=mode.a, axis=0, shape=shape, nan=0
     )
-    driver = SliceDriver(dut, line=section.l1.line, period=PERIOD)
+    driver = TensorDriver(dut, line=section.l1.line, period=PERIOD)
     Clock(dut.clk, PERIOD, unit="step").start()
     await driver.reset()
     image = L1Image(section.l1.size, section.l1.line)

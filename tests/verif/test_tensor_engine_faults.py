@@ -92,7 +92,7 @@ def bench(folder: Path, file: str = "", old: str = "", new: str = ""):
     if constraints.is_dir():
         (folder / "constraints").symlink_to(constraints)
     return subprocess.run(
-        [sys.executable, "-m", "poblano_flow", "test", "-k", "slice:tiny/verilator"],
+        [sys.executable, "-m", "poblano_flow", "test", "-k", "tensor_engine:tiny/verilator"],
         env={
             **os.environ,
             "PYTHONPATH": str(copy.parent),
@@ -116,4 +116,4 @@ def test_the_bench_passes_without_a_fault(tmp_path):
 def test_the_bench_finds(fault, tmp_path):
     done = bench(tmp_path, *FAULTS[fault])
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "FAILED slice:tiny/verilator" in done.stdout
+    assert "FAILED tensor_engine:tiny/verilator" in done.stdout

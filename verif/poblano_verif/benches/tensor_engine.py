@@ -1,4 +1,4 @@
-"""Bench of a slice: matrix products in every mode and shape against the numpy model.
+"""Bench of the tensor engine: matrix products in every mode and shape against the numpy model.
 
 L1 is full of random bytes, so that whatever lies past a ragged edge would show, and all of it is
 compared after each product, so that a byte written elsewhere would too. Every product must take
@@ -22,22 +22,22 @@ from cocotb.clock import Clock
 from poblano.arith.modes import modes, operand_formats
 from poblano.commands import MATMUL
 from poblano.config import Configuration, SliceConfiguration
+from poblano.faults import Fault
 from poblano.tensor.layout import format_of
+from poblano.tensor.timing import Timeline
 from poblano_golden.formats import BF16, FP32
 from poblano_sw.matmul import golden_bytes
 from poblano_verif.matmul_workload import Product, random_bytes, random_product
-from poblano_verif.slice_driver import L1Image, SliceDriver
+from poblano_verif.tensor_driver import L1Image, TensorDriver
 
 T = TypeVar("T")
 
 PERIOD = 1000
 """Clock period in simulation steps."""
 
-FAULTS = {"none": 0, "opcode": 1, "field": 2, "formats": 3, "address": 4}
-
 
 class Bench:
-    """A slice under test with a model of its L1."""
+    """A tensor engine under test with a model of its L1."""
 
     def __init__(self, dut: Any) -> None:
         manifest = json.loads(Path(os.environ["POBLANO_MANIFEST"]).read_text())
@@ -45,7 +45,7 @@ class Bench:
         self.slice: SliceConfiguration = self.configuration.slice
         self.dut = dut
         self.random = Random(cocotb.RANDOM_SEED)
-        self.driver = SliceDriver(dut, line=self.slice.l1.line, period=PERIOD)
+        self.driver = TensorDriver(dut, line=self.slice.l1.line, period=PERIOD)
         self.image = L1Image(self.slice.l1.size, self.slice.l1.line)
 
     async def start(self) -> None:
@@ -100,7 +100,7 @@ class Bench:
     @property
     def fault(self) -> int:
         """The kind of the first fault since reset."""
-        return int(self.dut.fault.value) & 7
+        return int(self.dut.fault.value) & 15
 
 
 def describe(product: Product) -> str:
@@ -168,6 +168,37 @@ async def random_products(dut: Any) -> None:
         await bench.check(product, everything=number % 10 == 9)
 
 
+@cocotb.test(timeout_time=2_000_000_000, timeout_unit="step")
+async def commands_overlap(dut: Any) -> None:
+    """Several commands at once, each in a part of L1 of its own: bits, and when each is done."""
+    bench = Bench(dut)
+    await bench.start()
+    part = bench.slice.l1.size // 4
+    for _ in range(int(os.environ.get("POBLANO_RANDOM_PRODUCTS", "60")) // 4):
+        products = [
+            random_product(
+                bench.random, bench.slice, largest=70, window=range(part * i, part * (i + 1))
+            )
+            for i in range(4)
+        ]
+        for product in products:
+            await bench.load(product)
+        timeline = Timeline(bench.slice)
+        expected: list[int] = []
+        for product in products:
+            issue = timeline.ready + 1
+            expected.append(issue + timeline.run(product.plan.values).cycles)
+        words = [product.plan.word for product in products]
+        done = await bench.driver.run_all(words, 2 * expected[-1] + 1000)
+        text = "; ".join(map(describe, products))
+        assert bench.fault == 0, f"{text}: fault {bench.fault}"
+        assert done == expected, f"{text}: done at {done}, the contract says {expected}"
+        for product in products:
+            bench.image.put(golden_bytes(product.plan, product.a, product.b))
+        bench.image.take_touched()
+        await bench.compare(range(bench.slice.l1.size // bench.slice.l1.line), text)
+
+
 @cocotb.test(timeout_time=100_000_000, timeout_unit="step")
 async def host_works_beside_engine(dut: Any) -> None:
     """Host accesses while a product runs: they wait, the product does not."""
@@ -208,23 +239,23 @@ async def illegal_commands(dut: Any) -> None:
         return MATMUL.encode({**product.plan.values, **values})
 
     cases = [
-        (bytes([0xFF, *legal[1:]]), "opcode", 0),
-        (bytes(len(legal)), "opcode", 0),
-        *((broken(**{name: 0}), "field", names.index(name)) for name in "mnk"),
+        (bytes([0xFF, *legal[1:]]), Fault.OPCODE, 0),
+        (bytes(len(legal)), Fault.OPCODE, 0),
+        *((broken(**{name: 0}), Fault.FIELD, names.index(name)) for name in "mnk"),
         *(
-            (broken(**{name: 15}), "field", names.index(name))
+            (broken(**{name: 15}), Fault.FIELD, names.index(name))
             for name in ("a_format", "b_format", "d_format")
         ),
-        (broken(scale_rule=3), "field", names.index("scale_rule")),
+        (broken(scale_rule=3), Fault.FIELD, names.index("scale_rule")),
     ]
     pairs = {(mode.a.code, mode.b.code) for mode in modes(bench.slice.tensor.formats)}
     missing = [(a, b) for a in range(6) for b in range(6) if (a, b) not in pairs]
-    cases += [(broken(a_format=a, b_format=b), "formats", 0) for a, b in missing]
+    cases += [(broken(a_format=a, b_format=b), Fault.FORMATS, 0) for a, b in missing]
     for word, kind, field in cases:
         await bench.driver.reset()
-        await bench.driver.run(word, 100)
-        assert bench.fault == FAULTS[kind], f"{word.hex()}: fault {bench.fault}, not {kind}"
-        found = int(dut.fault.value) >> 3
+        await bench.driver.refuse(word, 100)
+        assert bench.fault == kind, f"{word.hex()}: fault {bench.fault}, not {kind}"
+        found = int(dut.fault.value) >> 4 & 0xFF
         assert found == field, f"{word.hex()}: field {found}, not {field}"
     await bench.compare(range(bench.slice.l1.size // bench.slice.l1.line), "refused commands")
     await bench.driver.reset()
@@ -242,8 +273,8 @@ async def addresses_outside_l1(dut: Any) -> None:
     for name in ("a_codes", "a_scales", "b_codes", "b_scales", "d_codes"):
         await bench.driver.reset()
         values = {**product.plan.values, name: size + bench.random.randrange(size)}
-        await bench.driver.run(MATMUL.encode(values), 10_000)
-        assert bench.fault == FAULTS["address"], f"{name} outside L1: fault {bench.fault}"
+        await bench.driver.refuse(MATMUL.encode(values), 10_000)
+        assert bench.fault == Fault.ADDRESS, f"{name} outside L1: fault {bench.fault}"
         if name == "d_codes":
             await bench.compare(range(size // bench.slice.l1.line), "results outside L1")
         else:

@@ -1,8 +1,8 @@
-"""Drives a `poblano.slice.Slice`: loads L1, issues commands, reads L1 back."""
+"""Drives a `poblano_verif.tensor_on_l1.TensorOnL1`: loads L1, issues commands, reads L1 back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from cocotb.triggers import ReadOnly, RisingEdge, SimTimeoutError, with_timeout
 from cocotb.utils import get_sim_time
 from numpy.typing import NDArray
 
-__all__ = ["L1Image", "SliceDriver"]
+__all__ = ["L1Image", "TensorDriver"]
 
 Bytes = NDArray[np.uint8]
 
@@ -57,13 +57,13 @@ class L1Image:
         return int.from_bytes(self.data[start : start + self.line].tobytes(), "little")
 
 
-class SliceDriver:
-    """Access to a slice under test through its top ports.
+class TensorDriver:
+    """Access to a tensor engine and its L1 through their top ports.
 
     Parameters
     ----------
     dut:
-        The cocotb handle of the slice.
+        The cocotb handle of the top.
     line:
         Bytes of an L1 line.
     period:
@@ -184,3 +184,54 @@ class SliceDriver:
         await self._edge()
         self.resting = True
         return cycles
+
+    async def refuse(self, word: bytes, limit: int) -> None:
+        """Issue a command and wait until the engine has a fault and rests.
+
+        Raises
+        ------
+        AssertionError
+            If that takes more than `limit` cycles, or the command is reported done.
+        """
+        await self._edge()
+        self.dut.command__payload.value = int.from_bytes(word, "little")
+        self.dut.command__valid.value = 1
+        await self._edge()
+        self.dut.command__valid.value = 0
+        for _ in range(limit):
+            await ReadOnly()
+            if int(self.dut.done.value):
+                raise AssertionError("a faulty command must not be reported done")
+            if int(self.dut.fault.value) and not int(self.dut.busy.value):
+                await self._edge()
+                return
+            await self._edge()
+        raise AssertionError(f"a fault must show within {limit} cycles")
+
+    async def run_all(self, words: Sequence[bytes], limit: int) -> list[int]:
+        """Issue commands as fast as the engine takes them; return when each was done.
+
+        Cycle 0 is the one in which the first word is accepted.
+
+        Raises
+        ------
+        AssertionError
+            If they are not all done after `limit` cycles.
+        """
+        self.resting = False
+        await self._edge()
+        done: list[int] = []
+        offered = 0
+        for cycle in range(limit):
+            self.dut.command__valid.value = offered < len(words)
+            if offered < len(words):
+                self.dut.command__payload.value = int.from_bytes(words[offered], "little")
+            await ReadOnly()
+            offered += offered < len(words) and int(self.dut.command__ready.value)
+            if int(self.dut.done.value):
+                done.append(cycle)
+            await self._edge()
+            if len(done) == len(words):
+                self.resting = True
+                return done
+        raise AssertionError(f"{len(words)} commands must be done within {limit} cycles")
