@@ -8,6 +8,7 @@
     Bender.yml            Bender
     verilator.vlt         lint findings that are none, with the reasons, for `verilator -Wall`
     configuration.yaml    the configuration, every default filled in (not for a block alone)
+    <top>.rdl             the registers that the host sees, in SystemRDL (not for a block alone)
 
 The same input gives the same bytes: no dates, no paths.
 """
@@ -15,6 +16,7 @@ The same input gives the same bytes: no dates, no paths.
 from __future__ import annotations
 
 from poblano.config import Configuration
+from poblano.host.systemrdl import systemrdl
 from poblano_flow.config_cli import to_yaml
 from poblano_flow.emission import Emission
 from poblano_flow.manifest import build_manifest, manifest_text, module_file
@@ -47,6 +49,7 @@ def emission_files(
     files["verilator.vlt"] = verilator_waivers(manifest, load_waivers())
     if configuration is not None:
         files["configuration.yaml"] = to_yaml(configuration)
+        files[f"{top}.rdl"] = header + systemrdl(configuration)
     manifest["files"] = digests(files)
     files[MANIFEST] = manifest_text(manifest)
     return files

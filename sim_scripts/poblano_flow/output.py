@@ -21,8 +21,8 @@ MANIFEST = "manifest.json"
 """Written last, with the digest of every other file under `files`."""
 
 
-def write_folder(folder: Path, files: Mapping[str, str], *, force: bool = False) -> None:
-    """Write `files`, relative path to text, as the whole content of `folder`.
+def write_folder(folder: Path, files: Mapping[str, str | bytes], *, force: bool = False) -> None:
+    """Write `files`, relative path to content, as the whole content of `folder`.
 
     Everything is written beside the folder first and then renamed, so that whoever finds the
     folder finds all of it. A folder of an earlier run is replaced.
@@ -39,10 +39,10 @@ def write_folder(folder: Path, files: Mapping[str, str], *, force: bool = False)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _scratch(folder, "new") as new, _scratch(folder, "old") as old:
-            for name, text in files.items():
+            for name, content in files.items():
                 path = new / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
+                path.write_bytes(_bytes(content))
             _swap(folder, new, old / folder.name)
     except OSError as error:
         error.filename, error.filename2 = str(folder), None  # not the scratch folder beside it
@@ -80,9 +80,9 @@ def check_replaceable(folder: Path, *, force: bool = False) -> None:
         )
 
 
-def digests(files: Mapping[str, str]) -> dict[str, str]:
-    """Return the SHA-256 of every text."""
-    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+def digests(files: Mapping[str, str | bytes]) -> dict[str, str]:
+    """Return the SHA-256 of every file."""
+    return {name: hashlib.sha256(_bytes(content)).hexdigest() for name, content in files.items()}
 
 
 def is_whole(folder: Path) -> bool:
@@ -93,6 +93,10 @@ def is_whole(folder: Path) -> bool:
         and hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
         for name, digest in listed.items()
     )
+
+
+def _bytes(content: str | bytes) -> bytes:
+    return content if isinstance(content, bytes) else content.encode()
 
 
 def _manifest_digests(folder: Path) -> dict[str, str]:

@@ -186,7 +186,7 @@ def test_bytes_are_the_same_in_every_process_and_folder(tmp_path, request):
         )
         outputs.add(done.stdout)
     assert len(outputs) == 1
-    assert outputs.pop().count("\n") == 11
+    assert outputs.pop().count("\n") == 12
 
 
 def test_files_hold_no_date_and_no_path(pair, tmp_path):

@@ -135,14 +135,15 @@ def test_full_disk_leaves_nothing(tmp_path):
 
 def test_interruption_leaves_nothing(tmp_path, monkeypatch):
     written = []
+    write_bytes = type(tmp_path).write_bytes
 
-    def interrupt(path, text, **_):
+    def interrupt(path, content):
         if written:
             raise KeyboardInterrupt
         written.append(path)
-        path.write_bytes(text.encode())
+        write_bytes(path, content)
 
-    monkeypatch.setattr(type(tmp_path), "write_text", interrupt)
+    monkeypatch.setattr(type(tmp_path), "write_bytes", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_folder(tmp_path / "out", whole())
     assert len(written) == 1
