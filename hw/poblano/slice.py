@@ -1,77 +1,250 @@
-"""A slice: the tensor engine, its L1, and the host's access to both."""
+"""A slice: engines that meet in L1, their queues and semaphores, and the ports to host and HBM."""
 
 from __future__ import annotations
 
 from amaranth.hdl import *
-from amaranth.lib import stream, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from poblano.commands import WORD_BYTES
+from poblano.axi import axi4, axi4_lite, axi4_read, axi4_write, forward
+from poblano.commands import ADDRESS_WIDTH, HBM_ADDRESS_WIDTH
 from poblano.component import Component, once
 from poblano.config import Configuration
-from poblano.l1.scratchpad import Scratchpad, host_request_layout
-from poblano.tensor.decode import fault_layout
+from poblano.control.command_queue import CommandQueue
+from poblano.control.fault_register import FaultRegister
+from poblano.control.fetcher import CommandFetcher
+from poblano.control.semaphores import Semaphores
+from poblano.dma.load import LoadEngine
+from poblano.dma.store import StoreEngine
+from poblano.faults import Fault
+from poblano.host.register_file import RegisterFile
+from poblano.host.registers import ADDRESS_WIDTH as REGISTER_ADDRESS_WIDTH
+from poblano.host.registers import queue_names
+from poblano.host.window import ID_WIDTH, HostWindow
+from poblano.l1.scratchpad import Scratchpad, index_width
+from poblano.l1.shared_reader import SharedReader
 from poblano.tensor.engine import TensorEngine
 
 __all__ = ["Slice"]
 
 
 class Slice(Component):
-    """L1 with a tensor engine; the host loads L1, issues commands and reads results back.
+    """One slice of the machine.
+
+    Every engine takes commands from a queue of its own, in order, and meets the others only
+    through semaphores. In L1 the tensor engine goes first, then stores and loads by the number of
+    their port, then index lists, command words and the host.
 
     Parameters
     ----------
     configuration:
-        The chip; its `slice` section describes this one, its hash is readable here.
+        The chip; its `slice` section describes this one, its hash is readable in the registers.
 
     Members
     -------
-    command:
-        Command words for the tensor engine.
-    host, host_data, host_valid:
-        Line reads and writes of L1; a read's line is on `host_data` while `host_valid` is 1.
-    done, busy, fault:
-        Of the tensor engine.
-    configuration_hash:
-        The hash of the configuration that the hardware was made from.
+    registers:
+        AXI4-Lite slave: the map of `poblano.host.registers`.
+    window:
+        AXI4 slave: L1.
+    hbm_P:
+        AXI4 master: HBM port P.
+    irq:
+        The interrupt, a level.
+    issued, completed:
+        Bit Q pulses when queue Q issues or completes a command.
+
+    Raises
+    ------
+    PoblanoError
+        If the register map has no room for what the configuration has.
     """
 
     def __init__(self, *, configuration: Configuration) -> None:
         self.configuration = configuration
         section = configuration.slice
-        self.l1 = section.l1
-        address_width = max(1, (section.l1.size // section.l1.line - 1).bit_length())
+        self.queues = queue_names(configuration)
+        self.ports = range(section.hbm.ports)
+        window = axi4(width=section.host.width, address_width=ADDRESS_WIDTH, id_width=ID_WIDTH)
+        hbm = axi4(width=section.hbm.width, address_width=HBM_ADDRESS_WIDTH)
         super().__init__(
             {
-                "command": In(stream.Signature(8 * WORD_BYTES)),
-                "host": In(stream.Signature(host_request_layout(section.l1.line, address_width))),
-                "host_data": Out(8 * section.l1.line),
-                "host_valid": Out(1),
-                "done": Out(1),
-                "busy": Out(1),
-                "fault": Out(fault_layout()),
-                "configuration_hash": Out(64),
+                "registers": In(axi4_lite(address_width=REGISTER_ADDRESS_WIDTH)),
+                "window": In(window),
+                **{f"hbm_{port}": Out(hbm) for port in self.ports},
+                "irq": Out(1),
+                "issued": Out(len(self.queues)),
+                "completed": Out(len(self.queues)),
             }
         )
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        l1 = Scratchpad(size=self.l1.size, line=self.l1.line, banks=self.l1.banks)
-        tensor = TensorEngine(configuration=self.configuration.slice)
-        m.submodules.l1 = once(l1, platform)
-        m.submodules.tensor = once(tensor, platform)
+        section = self.configuration.slice
+        tensor = TensorEngine(configuration=section)
+        loads = [LoadEngine(configuration=section) for _ in self.ports]
+        stores = [StoreEngine(configuration=section) for _ in self.ports]
+        halves = [half for port in self.ports for half in (loads[port], stores[port])]
+        engines = [tensor, *halves]
+        for name, engine in zip(self.queues, engines, strict=True):
+            m.submodules[f"{name}_engine"] = once(engine, platform)
 
-        wiring.connect(m, tensor.read, l1.read)
-        wiring.connect(m, tensor.write, l1.write)
-        wiring.connect(m, wiring.flipped(self.command), tensor.command)
-        wiring.connect(m, wiring.flipped(self.host), l1.host)
-        m.d.comb += [
-            tensor.read_data.eq(l1.read_data),
-            self.host_data.eq(l1.host_data),
-            self.host_valid.eq(l1.host_valid),
-            self.done.eq(tensor.done),
-            self.busy.eq(tensor.busy),
-            self.fault.eq(tensor.fault),
-            self.configuration_hash.eq(self.configuration.hash64),
-        ]
+        registers = RegisterFile(configuration=self.configuration)
+        window = HostWindow(configuration=section)
+        m.submodules.register_file = once(registers, platform)
+        m.submodules.host_window = once(window, platform)
+        wiring.connect(m, wiring.flipped(self.registers), registers.axi)
+        wiring.connect(m, wiring.flipped(self.window), window.axi)
+        m.d.comb += self.irq.eq(registers.irq)
+
+        fetcher = CommandFetcher(l1=section.l1, queues=len(self.queues))
+        m.submodules.command_fetcher = once(fetcher, platform)
+        self._connect_l1(m, platform, tensor, loads, stores, fetcher, window, registers)
+        self._connect_hbm(m, loads, stores, registers)
+        self._connect_queues(m, platform, engines, fetcher, registers)
         return m
+
+    def _connect_l1(self, m, platform, tensor, loads, stores, fetcher, window, registers) -> None:
+        """Give every client its port of L1."""
+        section = self.configuration.slice.l1
+        ports = len(self.ports)
+        l1 = Scratchpad(
+            size=section.size,
+            line=section.line,
+            banks=section.banks,
+            readers=2 + ports,
+            writers=2 + ports,
+        )
+        m.submodules.l1 = once(l1, platform)
+        seldom = [
+            *((half.index_read, half.index_data) for half in (*loads, *stores)),
+            (fetcher.read, fetcher.read_data),
+            (window.read, window.read_data),
+        ]
+        shared = SharedReader(
+            clients=len(seldom), address_width=index_width(section.size // section.line)
+        )
+        m.submodules.shared_reader = once(shared, platform)
+
+        # the tensor engine is client 0, which never waits
+        m.d.comb += [
+            l1.read_0.valid.eq(tensor.read.valid),
+            l1.read_0.payload.eq(tensor.read.payload),
+            tensor.read_data.eq(l1.read_data_0),
+            l1.write_0.valid.eq(tensor.write.valid),
+            l1.write_0.payload.eq(tensor.write.payload),
+        ]
+        for port in self.ports:
+            wiring.connect(m, stores[port].read, getattr(l1, f"read_{1 + port}"))
+            m.d.comb += stores[port].read_data.eq(getattr(l1, f"read_data_{1 + port}"))
+            wiring.connect(m, loads[port].write, getattr(l1, f"write_{1 + port}"))
+        last = 1 + ports
+        wiring.connect(m, shared.read, getattr(l1, f"read_{last}"))
+        wiring.connect(m, window.write, getattr(l1, f"write_{last}"))
+        for client, (read, line) in enumerate(seldom):
+            wiring.connect(m, read, getattr(shared, f"client_{client}"))
+            m.d.comb += line.eq(getattr(l1, f"read_data_{last}"))
+        m.d.comb += [
+            registers.l1_read_conflicts.eq(l1.read_conflict),
+            registers.l1_write_conflicts.eq(l1.write_conflict),
+        ]
+
+    def _connect_hbm(self, m, loads, stores, registers) -> None:
+        """Both halves of a port's DMA engine share its AXI4 master, each its own channels."""
+        shape = {
+            "width": self.configuration.slice.hbm.width,
+            "address_width": HBM_ADDRESS_WIDTH,
+        }
+        for index in self.ports:
+            port = getattr(self, f"hbm_{index}")
+            forward(m, axi4_read(**shape), loads[index].axi, port)
+            forward(m, axi4_write(**shape), stores[index].axi, port)
+            for half, kind in ((loads[index], "read"), (stores[index], "write")):
+                m.d.comb += [
+                    half.patience.eq(registers.watchdog),
+                    getattr(registers, f"hbm_{index}_{kind}_beats").eq(half.beat),
+                ]
+
+    def _connect_queues(self, m, platform, engines, fetcher, registers) -> None:
+        """Rings to queues, queues to engines and semaphores, and all of it to the registers."""
+        host = self.configuration.slice.host
+        count = len(self.queues)
+        semaphores = Semaphores(count=host.semaphores, queues=count)
+        faults = FaultRegister(queues=count)
+        m.submodules.semaphores = once(semaphores, platform)
+        m.submodules.fault_register = once(faults, platform)
+        m.d.comb += fetcher.enable.eq(registers.control_enable)
+
+        notified = Signal(count)
+        busy = Signal(count)
+        idle = Signal(count)
+        for index, (name, engine) in enumerate(zip(self.queues, engines, strict=True)):
+            queue = CommandQueue(depth=host.queue_depth, semaphores=host.semaphores)
+            m.submodules[f"{name}_queue"] = once(queue, platform)
+            registers_of = _RegistersOf(registers, f"queue_{name}")
+            ring = getattr(fetcher, f"ring_{index}")
+            wiring.connect(m, getattr(fetcher, f"words_{index}"), queue.words)
+            wiring.connect(m, queue.command, engine.command)
+            m.d.comb += [
+                ring.base.eq(registers_of.base),
+                ring.size_log2.eq(registers_of.size_log2),
+                ring.tail.eq(registers_of.tail),
+                queue.enable.eq(registers.control_enable),
+                queue.patience.eq(registers.watchdog),
+                queue.done.eq(engine.done),
+                self.issued[index].eq(queue.issues),
+                self.completed[index].eq(engine.done),
+                registers_of.fetched.eq(getattr(fetcher, f"fetched_{index}")),
+                registers_of.issued.eq(queue.issued),
+                registers_of.completed.eq(queue.completed),
+                registers_of.busy_cycles.eq(queue.busy),
+                notified[index].eq(engine.done & (queue.completed + 1 == registers_of.notify)),
+                busy[index].eq(queue.busy),
+                idle[index].eq(queue.empty & getattr(fetcher, f"idle_{index}")),
+                getattr(faults, f"engine_{index}").eq(engine.fault),
+                getattr(faults, f"queue_{index}").eq(queue.fault),
+                getattr(faults, f"ring_{index}").eq(getattr(fetcher, f"fault_{index}")),
+                getattr(faults, f"issued_{index}").eq(queue.issued),
+                getattr(faults, f"completed_{index}").eq(queue.completed),
+            ]
+            for part in ("wait", "wait_valid", "signal", "signal_valid"):
+                m.d.comb += getattr(semaphores, f"{part}_{index}").eq(getattr(queue, part))
+            for part in ("granted", "missing"):
+                m.d.comb += getattr(queue, part).eq(getattr(semaphores, f"{part}_{index}"))
+
+        m.d.comb += semaphores.host_add.eq(registers.written)
+        for index in range(host.semaphores):
+            m.d.comb += [
+                getattr(registers, f"semaphore_{index}").eq(semaphores.values[index]),
+                semaphores.host_valid[index].eq(getattr(registers, f"semaphore_{index}_written")),
+            ]
+        failed = Signal()
+        m.d.comb += [
+            faults.overflow.eq(semaphores.overflow),
+            faults.overflowing.eq(semaphores.overflowing),
+            failed.eq(faults.fault.kind != Fault.NONE),
+            registers.cycles.eq(1),
+            registers.status_fault.eq(failed),
+            registers.status_busy.eq(busy.any()),
+            registers.status_idle.eq(idle.all()),
+            registers.interrupt_status_notify.eq(notified.any()),
+            registers.fault_kind.eq(faults.fault.kind),
+            registers.fault_response.eq(faults.fault.response),
+            registers.fault_index.eq(faults.fault.field),
+            registers.fault_queue.eq(faults.queue),
+            registers.fault_command.eq(faults.number),
+            registers.fault_address.eq(faults.fault.address),
+        ]
+        before = Signal()
+        m.d.sync += before.eq(failed)
+        m.d.comb += registers.interrupt_status_fault.eq(failed & ~before)
+
+
+class _RegistersOf:
+    """The ports of a register file whose names begin with a prefix."""
+
+    def __init__(self, registers: RegisterFile, prefix: str) -> None:
+        self._registers = registers
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> Value:
+        return getattr(self._registers, f"{self._prefix}_{name}")

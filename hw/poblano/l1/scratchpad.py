@@ -44,8 +44,8 @@ class Scratchpad(Component):
         Line indices that client I reads, and its line in the cycle after.
     write_I:
         Lines that client I writes.
-    read_conflicts, write_conflicts:
-        Clients that wait in this cycle.
+    read_conflict, write_conflict:
+        A client waits in this cycle.
 
     Raises
     ------
@@ -68,8 +68,8 @@ class Scratchpad(Component):
         self.address_width = index_width(self.lines)
         write = stream.Signature(write_layout(line, self.address_width))
         members = {
-            "read_conflicts": Out(range(readers + 1)),
-            "write_conflicts": Out(range(writers + 1)),
+            "read_conflict": Out(1),
+            "write_conflict": Out(1),
         }
         for client in range(readers):
             members[f"read_{client}"] = In(stream.Signature(self.address_width))
@@ -132,8 +132,7 @@ class Scratchpad(Component):
             if wants:
                 m.d.comb += taken.eq(_any(wants))
             wants.append(want)
-        conflicts = getattr(self, f"{kind}_conflicts")
-        m.d.comb += conflicts.eq(sum(waits, C(0)))
+        m.d.comb += getattr(self, f"{kind}_conflict").eq(waits.any())
         return wants
 
 

@@ -1,0 +1,1 @@
+"""What brings commands to engines: fetch from L1, queues, semaphores."""
