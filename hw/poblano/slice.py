@@ -230,7 +230,7 @@ class Slice(Component):
             registers.fault_kind.eq(faults.fault.kind),
             registers.fault_response.eq(faults.fault.response),
             registers.fault_index.eq(faults.fault.field),
-            registers.fault_queue.eq(faults.queue),
+            registers.fault_queue.eq(faults.queue_number),
             registers.fault_command.eq(faults.number),
             registers.fault_address.eq(faults.fault.address),
         ]

@@ -308,6 +308,42 @@ def _dmas(half: str) -> dict[str, Variant]:
     }
 
 
+def _both(make: Factory) -> Variant:
+    """Return a variant that both simulators run, Icarus with a tenth of the cycles."""
+    return Variant(make, {"verilator": {}, "icarus": {"POBLANO_CYCLES": "500"}})
+
+
+def _fetcher() -> Component:
+    from poblano.config import L1Configuration
+    from poblano.control.fetcher import CommandFetcher
+
+    return CommandFetcher(l1=L1Configuration(size=4096, line=128), queues=3)
+
+
+def _one_word_lines() -> Component:
+    from poblano.config import L1Configuration
+    from poblano.control.fetcher import CommandFetcher
+
+    return CommandFetcher(l1=L1Configuration(size=4096, line=64), queues=2)
+
+
+_PAD = {"size": 2048, "line": 32, "banks": 4, "readers": 3, "writers": 4}
+_SCRATCHPADS = {
+    "four_banks": _both(_plain("poblano.l1.scratchpad:Scratchpad", _PAD)),
+    "one_bank": _both(
+        _plain("poblano.l1.scratchpad:Scratchpad", {**_PAD, "banks": 1, "readers": 2, "writers": 1})
+    ),
+}
+_SEMAPHORES = {
+    "default": _both(_plain("poblano.control.semaphores:Semaphores", {"count": 5, "queues": 3})),
+}
+_QUEUES = {
+    "default": _both(
+        _plain("poblano.control.command_queue:CommandQueue", {"depth": 4, "semaphores": 8})
+    ),
+}
+_FETCHERS = {"two_words_a_line": _both(_fetcher), "one_word_a_line": _both(_one_word_lines)}
+
 BLOCKS: Mapping[str, Block] = {
     block.name: block
     for block in (
@@ -322,6 +358,10 @@ BLOCKS: Mapping[str, Block] = {
         Block("host_window", "AXI4 window of the host on L1", _WINDOWS),
         Block("dma_load", "DMA engine, HBM to L1", _dmas("load")),
         Block("dma_store", "DMA engine, L1 to HBM", _dmas("store")),
+        Block("scratchpad", "L1 and its clients", _SCRATCHPADS),
+        Block("semaphores", "counting semaphores", _SEMAPHORES),
+        Block("command_queue", "queue of an engine", _QUEUES),
+        Block("command_fetcher", "fetch of command words from L1", _FETCHERS),
         Block("tensor_engine", "tensor engine on an L1 of its own", _TENSOR_ENGINES),
     )
 }

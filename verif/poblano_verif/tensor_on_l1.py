@@ -45,7 +45,7 @@ class TensorOnL1(Component):
     def __init__(self, *, configuration: Configuration) -> None:
         self.configuration = configuration
         l1 = configuration.slice.l1
-        request = _request_layout(l1.line, index_width(l1.size // l1.line))
+        request: Any = _request_layout(l1.line, index_width(l1.size // l1.line))
         super().__init__(
             {
                 **engine_members(),

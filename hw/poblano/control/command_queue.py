@@ -113,7 +113,7 @@ class CommandQueue(Component):
             self.signal.eq(on_way.r_data),
             self.signal_valid.eq(self.done),
             self.busy.eq(on_way.r_rdy),
-            self.empty.eq(~queue.r_rdy & ~self.busy),
+            self.empty.eq((queue.level == 0) & ~self.busy),
         ]
         m.d.sync += [
             self.issued.eq(self.issued + self.issues),

@@ -33,7 +33,7 @@ class FaultRegister(Component):
         Commands of queue Q since reset.
     overflow, overflowing:
         Of the semaphores.
-    fault, queue:
+    fault, queue_number:
         The first fault since reset, and its queue; `NO_QUEUE` for an overflow.
     number:
         The command, counted from 0: the oldest that was not complete for a fault of the memory,
@@ -46,7 +46,7 @@ class FaultRegister(Component):
             "overflow": In(1),
             "overflowing": In(8),
             "fault": Out(fault_layout()),
-            "queue": Out(8),
+            "queue_number": Out(8),
             "number": Out(32),
         }
         for index in range(queues):
@@ -61,7 +61,7 @@ class FaultRegister(Component):
             m.d.sync += [
                 self.fault.kind.eq(Fault.SEMAPHORE),
                 self.fault.field.eq(self.overflowing),
-                self.queue.eq(NO_QUEUE),
+                self.queue_number.eq(NO_QUEUE),
             ]
         for index in reversed(range(self.queues)):
             issued, completed = (getattr(self, f"{n}_{index}") for n in ("issued", "completed"))
@@ -76,7 +76,7 @@ class FaultRegister(Component):
                 with m.If((self.fault.kind == Fault.NONE) & (fault.kind != Fault.NONE)):
                     m.d.sync += [
                         self.fault.eq(fault),
-                        self.queue.eq(index),
+                        self.queue_number.eq(index),
                         self.number.eq(number),
                     ]
         return m
