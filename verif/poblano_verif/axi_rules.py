@@ -125,6 +125,11 @@ class ReadRules:
         self.beats = 0
 
     @property
+    def transfers(self) -> int:
+        """Transfers on all channels."""
+        return len(self.bursts) + self.beats
+
+    @property
     def in_flight(self) -> int:
         """Bursts that were accepted and not answered in full."""
         return len(self._open)
@@ -189,6 +194,11 @@ class WriteRules:
         self.bursts: list[Burst] = []
         self.beats = 0
         self.responses = 0
+
+    @property
+    def transfers(self) -> int:
+        """Transfers on all channels."""
+        return len(self.bursts) + self.beats + self.responses
 
     @property
     def in_flight(self) -> int:

@@ -18,7 +18,8 @@ from poblano.faults import Fault
 from poblano_golden.moves import Move, load, read_indices, store
 from poblano_sw.assembler import encode
 from poblano_verif.axi_memory import Behaviour, IdealReads, IdealWrites, Window
-from poblano_verif.axi_rules import Hold, ReadRules, WriteRules
+from poblano_verif.axi_rules import ReadRules, WriteRules
+from poblano_verif.dma_l1 import L1Ports
 from poblano_verif.dut import Dut, Port
 
 __all__ = ["DmaBench", "Issued", "move_of"]
@@ -91,8 +92,10 @@ class DmaBench:
         What the bus is held to.
     issued:
         What was sent since the reset.
-    beats, writes:
-        Cycles in which a beat was moved, and in which L1 took a line.
+    scratchpad:
+        L1's ports.
+    beats:
+        Cycles in which the engine said that a beat was moved.
     quiet:
         Cycles since anything was transferred on the bus.
     """
@@ -116,7 +119,8 @@ class DmaBench:
         origin += self.slice.hbm.port_bytes if origin < 0 else 0
         self.hbm = Window(origin, self.random_bytes(window))
         self.l1 = self.random_bytes(self.slice.l1.size)
-        self.l1_pause = l1_pause
+        self.scratchpad = L1Ports(self.dut, self.l1, self.line, self.own_random())
+        self.scratchpad.pause = l1_pause
         self.axi = {
             name.removeprefix("axi__"): port
             for name, port in self.dut.ports.items()
@@ -124,7 +128,7 @@ class DmaBench:
         }
         self.behaviour = behaviour
         self._samples = _Samples(self.axi)
-        self.beats = self.writes = 0
+        self.beats = 0
         self._restart()
 
     def random_bytes(self, size: int) -> Bytes:
@@ -148,9 +152,8 @@ class DmaBench:
         self.issued: list[Issued] = []
         self._waiting: deque[Issued] = deque()
         self._running: deque[Issued] = deque()
-        names = ("write", "index_read") if self.is_load else ("read", "index_read")
-        self._l1_ports = {name: self.dut.streams[name] for name in names}
-        self._holds = {name: Hold(name) for name in names}
+        self.scratchpad.restart()
+        self._offered: Issued | None = None
         self.quiet = 0
 
     async def start(self, patience: int = 0) -> None:
@@ -165,11 +168,9 @@ class DmaBench:
         *,
         patience: int = 0,
         behaviour: Behaviour | None = None,
-        l1_pause: float | None = None,
     ) -> None:
         """Reset the engine and its memory, whatever they are doing; change what is given."""
         self.behaviour = behaviour or self.behaviour
-        self.l1_pause = self.l1_pause if l1_pause is None else l1_pause
         for port in self.axi.values():
             if port.is_input:
                 port.handle.value = 0
@@ -185,15 +186,12 @@ class DmaBench:
             if resets.bits:
                 continue
             cycle = self.dut.clock.cycle - 1
+            before = self.rules.transfers
             self.rules.step(cycle, self._samples)
             self._commands(cycle)
-            self._serve_l1(cycle)
+            self.scratchpad.edge(cycle)
             self.beats += self.dut.ports["beat"].bits
-            moves = (
-                self.axi[f"{channel}valid"].bits & self.axi[f"{channel}ready"].bits
-                for channel in (("ar", "r") if self.is_load else ("aw", "w", "b"))
-            )
-            self.quiet = 0 if any(moves) else self.quiet + 1
+            self.quiet = self.quiet + 1 if self.rules.transfers == before else 0
             if self._memory is not None:
                 self._memory.edge(cycle)
 
@@ -208,43 +206,12 @@ class DmaBench:
             accepted = self._waiting.popleft()
             accepted.accepted = cycle
             self._running.append(accepted)
-        valid.handle.value = int(bool(self._waiting))
-        if self._waiting:
+            valid.handle.value = 0
+        if self._waiting and self._waiting[0] is not self._offered:
+            self._offered = self._waiting[0]
+            valid.handle.value = 1
             word = int.from_bytes(self._waiting[0].word, "little")
             ports["command__payload"].handle.value = word
-
-    def _serve_l1(self, cycle: int) -> None:
-        for name, stream in self._l1_ports.items():
-            valid, ready = stream.handshake()
-            payload = stream.payload.bits if valid else 0
-            self._holds[name].step(cycle, valid, ready, payload)
-            assert stream.ready is not None
-            stream.ready.handle.value = int(self.random.random() >= self.l1_pause)
-            if name == "write":
-                if valid and ready:
-                    self._write(payload)
-                continue
-            data = self.dut.ports[name.replace("read", "data") if "index" in name else "read_data"]
-            if valid and ready:
-                if payload >= len(self.l1) // self.line:
-                    raise AssertionError(f"cycle {cycle}: {name} of line {payload}, outside L1")
-                line = self.l1[payload * self.line : (payload + 1) * self.line]
-                data.handle.value = int.from_bytes(line.tobytes(), "little")
-            else:
-                data.handle.value = self.random.getrandbits(8 * self.line)
-
-    def _write(self, payload: int) -> None:
-        self.writes += 1
-        layout = self.dut.streams["write"].payload.layout
-        fields = layout.unpack(payload)
-        start = fields["address"] * self.line
-        data = np.frombuffer(fields["data"].to_bytes(self.line, "little"), np.uint8)
-        strobe = np.frombuffer(fields["strobe"].to_bytes(self.line // 8, "little"), np.uint8)
-        mask = np.unpackbits(strobe, bitorder="little").astype(bool)
-        if mask.any() and start >= len(self.l1):
-            raise AssertionError(f"a write of line {fields['address']}, outside L1")
-        if mask.any():
-            self.l1[start : start + self.line][mask] = data[mask]
 
     @property
     def fault(self) -> dict[str, int]:
@@ -268,7 +235,7 @@ class DmaBench:
         """
         for _ in range(limit):
             await self.dut.clock.edge()
-            if self.fault["kind"] or not (self._waiting or self._running):
+            if not (self._waiting or self._running) or self.dut.ports["fault"].bits:
                 break
         else:
             raise AssertionError(f"commands must be done within {limit} cycles")

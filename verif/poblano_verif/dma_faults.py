@@ -11,7 +11,7 @@ from poblano.faults import Fault
 from poblano_verif.axi_memory import Behaviour
 from poblano_verif.dma_bench import DmaBench
 from poblano_verif.dma_moves import LIMIT, count
-from poblano_verif.dma_workload import put_indices, random_move, rows_command
+from poblano_verif.dma_workload import plain_move, put_indices, random_move, rows_command
 
 __all__ = [
     "illegal_words",
@@ -158,8 +158,8 @@ async def reset_in_flight(dut: Any) -> None:
     bench = DmaBench(dut, Behaviour(), l1_pause=0.2)
     await bench.start()
     for _ in range(count(12)):
-        bench.send(*(random_move(bench, 2000) for _ in range(3)))
+        bench.send(random_move(bench, 2000), plain_move(bench), plain_move(bench))
         await bench.dut.clock.edges(bench.random.randint(1, 250))
-        await bench.reset(l1_pause=0.0)
+        bench.scratchpad.pause = 0.0
         await works_again(bench)
-        bench.l1_pause = 0.2
+        bench.scratchpad.pause = 0.2

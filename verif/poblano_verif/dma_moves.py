@@ -16,6 +16,7 @@ from poblano_verif.axi_memory import Behaviour
 from poblano_verif.dma_bench import DmaBench
 from poblano_verif.dma_workload import (
     WINDOW,
+    plain_move,
     put_indices,
     random_move,
     rows_command,
@@ -140,24 +141,8 @@ async def commands_in_flight(dut: Any) -> None:
     if len(words) == bursts or bench.slice.hbm.outstanding >= len(words):
         assert total == bench.contract(whole), (total, bench.contract(whole))
     for _ in range(count(10)):
-        words = [random_move(bench, bench.random.choice((30, 300))) for _ in range(1)]
-        words += [_plain(bench) for _ in range(12)]
-        await bench.check(words, exactly=False)
-
-
-def _plain(bench: DmaBench) -> bytes:
-    """Return a short move without indices, so that moves beside it change none."""
-    random = bench.random
-    length = random.randint(1, 100)
-    return rows_command(
-        bench,
-        hbm=random.randrange(300),
-        l1=random.randrange(300),
-        length=length,
-        rows=random.randint(1, 3),
-        hbm_row_stride=random.randrange(200),
-        l1_row_stride=random.randrange(200),
-    )
+        first = random_move(bench, bench.random.choice((30, 300)))
+        await bench.check([first, *(plain_move(bench) for _ in range(12))], exactly=False)
 
 
 @cocotb.test(timeout_time=LIMIT, timeout_unit="step")
@@ -166,9 +151,9 @@ async def stalls_of_l1(dut: Any) -> None:
     bench = DmaBench(dut, Behaviour(latency=4))
     await bench.start()
     for pause in (0.3, 0.8):
-        bench.l1_pause = pause
+        bench.scratchpad.pause = pause
         for _ in range(count(8)):
-            await bench.check([random_move(bench, 600), _plain(bench)], exactly=False)
+            await bench.check([random_move(bench, 600), plain_move(bench)], exactly=False)
 
 
 @cocotb.test(timeout_time=LIMIT, timeout_unit="step")
@@ -190,4 +175,4 @@ async def uneven_memory(dut: Any) -> None:
         for channel, pause in zip(channels, pattern, strict=True):
             channel.set_pause_generator(pauses(bench.own_random(), pause))
         for _ in range(count(2)):
-            await bench.check([random_move(bench, 500), _plain(bench)], exactly=False)
+            await bench.check([random_move(bench, 500), plain_move(bench)], exactly=False)

@@ -7,8 +7,8 @@ from random import Random
 from poblano_verif.dma_bench import DmaBench
 
 __all__ = [
-    "ORIGIN_HIGH",
     "WINDOW",
+    "plain_move",
     "put_indices",
     "random_move",
     "rows_command",
@@ -93,4 +93,19 @@ def _random_scattered(bench: DmaBench, most: int) -> bytes:
         hbm_row_stride=stride,
         l1_row_stride=row,
         indices=indices,
+    )
+
+
+def plain_move(bench: DmaBench) -> bytes:
+    """Return a short move without indices, so that moves beside it change none."""
+    random = bench.random
+    length = random.randint(1, 100)
+    return rows_command(
+        bench,
+        hbm=random.randrange(300),
+        l1=random.randrange(300),
+        length=length,
+        rows=random.randint(1, 3),
+        hbm_row_stride=random.randrange(200),
+        l1_row_stride=random.randrange(200),
     )

@@ -27,12 +27,13 @@ async def errors_of_the_memory(dut: Any) -> None:
     window = min(4096, 256 * bench.width)
     beats = window // bench.width
     length = 3 * window - HBM
+    first = beats - HBM // bench.width
     cases = [
         {(number, beat): response}
-        for number, beat in ((0, 0), (0, 7), (0, beats - 1), (1, 0), (1, 3), (2, 1), (2, beats - 1))
+        for number, beat in ((0, 0), (0, 7), (0, first - 1), (1, 0), (1, 3), (2, 1), (2, beats - 1))
         for response in (2, 3)
     ]
-    cases += [{(0, beat): 2 + beat % 2 for beat in range(beats)}, {(1, 1): 3, (1, 2): 2}]
+    cases += [{(0, beat): 2 + beat % 2 for beat in range(first)}, {(1, 1): 3, (1, 2): 2}]
     for errors in bench.random.sample(cases, count(len(cases))):
         await bench.reset(behaviour=Behaviour(latency=20, responses={**errors, (0, 5): 1} | errors))
         word = bench.encode("load.rows", hbm=HBM, l1=L1, length=length)
@@ -66,7 +67,9 @@ async def whole_lines(dut: Any) -> None:
     bench = DmaBench(dut, Behaviour())
     await bench.start()
     for l1 in (0, 1, bench.line - 1):
-        before = bench.writes
+        before = bench.scratchpad.writes
         await bench.check([bench.encode("load.rows", hbm=3, l1=l1, length=4000)])
         lines = (l1 + 3999) // bench.line + 1
-        assert bench.writes - before == lines, f"{bench.writes - before} writes of {lines} lines"
+        assert bench.scratchpad.writes - before == lines, (
+            f"{bench.scratchpad.writes - before} writes of {lines} lines"
+        )
