@@ -73,8 +73,9 @@ def of_block(name: str) -> Design:
 
 
 def every_design() -> list[Design]:
-    """Return every preset and every variant of every block."""
+    """Return every preset and every variant of every block that is hardware."""
     from poblano_verif import registry
 
     presets = [of_configuration(load(name)) for name in preset_paths()]
-    return [*presets, *map(of_block, registry.names())]
+    hardware = [name for name in registry.names() if registry.find(name)[0].is_hardware]
+    return [*presets, *map(of_block, hardware)]

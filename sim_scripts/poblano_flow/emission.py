@@ -23,6 +23,7 @@ from pyosys import libyosys as ys  # pyright: ignore[reportAttributeAccessIssue]
 
 from poblano.component import Component
 from poblano.l1.sram import Sram
+from poblano.verilog_component import VerilogComponent
 from poblano_flow.netlist import rtlil_text
 from poblano_flow.sram_model import sram_ports, sram_verilog
 from poblano_flow.verilog_text import readable
@@ -155,6 +156,8 @@ class _EmissionPlatform:
         name = component.module_name
         if isinstance(component, Sram):
             return _memory(name, component)
+        if isinstance(component, VerilogComponent):
+            return _written(name, component)
         text = rtlil_text(component, name, self, _directed_ports(component))
         text = _number_ports_from_one(_flat_module_names(text))
         ports, cells = _read_top(text, name)
@@ -204,6 +207,24 @@ def _memory(name: str, sram: Sram) -> Module:
         ports=tuple(Port(port, direction, width) for port, (direction, width) in ports),
         instances={},
         verilog=sram_verilog(name, sram),
+    )
+
+
+def _written(name: str, component: VerilogComponent) -> Module:
+    """Return the module of a component that is written in Verilog."""
+    _mark_used(component)
+    ports = [
+        Port(port, "input" if direction is PortDirection.Input else "output", len(value))
+        for port, (value, direction) in _directed_ports(component).items()
+    ]
+    return Module(
+        name=name,
+        kind=type(component).__name__,
+        parameters=component.parameters,
+        component=component,
+        ports=(Port("clk", "input", 1), Port("rst", "input", 1), *ports),
+        instances={},
+        verilog=component.verilog(),
     )
 
 

@@ -293,6 +293,22 @@ _WINDOWS = {
 }
 
 
+def _memory(width: int, size: int, latency: int) -> Factory:
+    def make() -> Component:
+        from poblano_verif.ideal_memory import IdealMemory
+
+        return IdealMemory(width=width, size=size, address_width=40, id_width=4, latency=latency)
+
+    return make
+
+
+_MEMORIES = {
+    "contract": Variant(_memory(16, 1 << 16, 64), {"verilator": {}, "icarus": {}}),
+    "odd_size": Variant(_memory(4, 12_300, 1), {"verilator": {}, "icarus": {}}),
+    "wide": Variant(_memory(64, 3 << 20, 64), {"verilator": {}}),
+}
+
+
 def _dmas(half: str) -> dict[str, Variant]:
     wide = ("slice.hbm.width=64 B",)
     narrow = (
@@ -362,6 +378,7 @@ BLOCKS: Mapping[str, Block] = {
         Block("semaphores", "counting semaphores", _SEMAPHORES),
         Block("command_queue", "queue of an engine", _QUEUES),
         Block("command_fetcher", "fetch of command words from L1", _FETCHERS),
+        Block("ideal_memory", "model of HBM with a fixed latency", _MEMORIES, is_hardware=False),
         Block("tensor_engine", "tensor engine on an L1 of its own", _TENSOR_ENGINES),
     )
 }

@@ -58,6 +58,8 @@ class Block:
         The cocotb module that tests it; by default `poblano_verif.benches.<name>`.
     hierarchical:
         Kinds of repeated modules that Verilator compiles apart.
+    is_hardware:
+        Whether it is; a model of what surrounds the hardware is simulated and not linted.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Block:
     variants: Mapping[str, Variant]
     bench: str = ""
     hierarchical: tuple[str, ...] = ()
+    is_hardware: bool = True
 
     @property
     def bench_module(self) -> str:
