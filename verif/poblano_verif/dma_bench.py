@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 from typing import Any, cast
 
@@ -19,10 +18,11 @@ from poblano_golden.moves import Move, load, read_indices, store
 from poblano_sw.assembler import encode
 from poblano_verif.axi_memory import Behaviour, IdealReads, IdealWrites, Window
 from poblano_verif.axi_rules import ReadRules, WriteRules
+from poblano_verif.dma_commands import CommandPort, Issued
 from poblano_verif.dma_l1 import L1Ports
 from poblano_verif.dut import Dut, Port
 
-__all__ = ["DmaBench", "Issued", "move_of"]
+__all__ = ["DmaBench", "move_of"]
 
 Bytes = NDArray[np.uint8]
 
@@ -37,20 +37,6 @@ def move_of(values: Mapping[str, int]) -> Move:
     """Return what a command's values ask for."""
     names = {item.name for item in SYNCHRONISATION}
     return Move(**{name: value for name, value in values.items() if name not in names})
-
-
-@dataclass
-class Issued:
-    """A command on its way: its word, and the cycles in which it was accepted and done."""
-
-    word: bytes
-    accepted: int = -1
-    done: int = -1
-
-    @property
-    def cycles(self) -> int:
-        """From issue to completion, as the timing contract counts."""
-        return self.done - self.accepted - 1
 
 
 class _Samples(Mapping[str, int]):
@@ -90,7 +76,7 @@ class DmaBench:
         The memories as they are.
     rules:
         What the bus is held to.
-    issued:
+    commands:
         What was sent since the reset.
     scratchpad:
         L1's ports.
@@ -127,6 +113,7 @@ class DmaBench:
             if name.startswith("axi__")
         }
         self.behaviour = behaviour
+        self.commands = CommandPort(self.dut)
         self._samples = _Samples(self.axi)
         self.beats = 0
         self._restart()
@@ -149,11 +136,8 @@ class DmaBench:
             if self.behaviour is None
             else serve(self.axi, self.width, self.hbm, self.behaviour)
         )
-        self.issued: list[Issued] = []
-        self._waiting: deque[Issued] = deque()
-        self._running: deque[Issued] = deque()
+        self.commands.restart()
         self.scratchpad.restart()
-        self._offered: Issued | None = None
         self.quiet = 0
 
     async def start(self, patience: int = 0) -> None:
@@ -188,42 +172,17 @@ class DmaBench:
             cycle = self.dut.clock.cycle - 1
             before = self.rules.transfers
             self.rules.step(cycle, self._samples)
-            self._commands(cycle)
+            self.commands.edge(cycle)
             self.scratchpad.edge(cycle)
             self.beats += self.dut.ports["beat"].bits
             self.quiet = self.quiet + 1 if self.rules.transfers == before else 0
             if self._memory is not None:
                 self._memory.edge(cycle)
 
-    def _commands(self, cycle: int) -> None:
-        ports = self.dut.ports
-        if ports["done"].bits:
-            if not self._running:
-                raise AssertionError(f"cycle {cycle}: done without a command")
-            self._running.popleft().done = cycle
-        valid = ports["command__valid"]
-        if valid.bits and ports["command__ready"].bits:
-            accepted = self._waiting.popleft()
-            accepted.accepted = cycle
-            self._running.append(accepted)
-            valid.handle.value = 0
-        if self._waiting and self._waiting[0] is not self._offered:
-            self._offered = self._waiting[0]
-            valid.handle.value = 1
-            word = int.from_bytes(self._waiting[0].word, "little")
-            ports["command__payload"].handle.value = word
-
     @property
     def fault(self) -> dict[str, int]:
         """The engine's fault."""
         return self.dut.ports["fault"].value
-
-    def send(self, *words: bytes) -> list[Issued]:
-        """Queue words, legal or not."""
-        issued = [Issued(word) for word in words]
-        self.issued += issued
-        self._waiting.extend(issued)
-        return issued
 
     async def finish(self, limit: int = 100_000) -> None:
         """Wait until all commands are done or the engine has a fault, and some cycles more.
@@ -235,7 +194,7 @@ class DmaBench:
         """
         for _ in range(limit):
             await self.dut.clock.edge()
-            if not (self._waiting or self._running) or self.dut.ports["fault"].bits:
+            if not self.commands.pending or self.dut.ports["fault"].bits:
                 break
         else:
             raise AssertionError(f"commands must be done within {limit} cycles")
@@ -259,7 +218,7 @@ class DmaBench:
             wanted = self.after(group)
             cycles = self.contract(group[-1])
             before = self.rules.beats, self.beats
-            issued += self.send(*group)
+            issued += self.commands.send(*group)
             await self.finish()
             text = "; ".join(self.describe(word) for word in group)
             if self.fault["kind"]:

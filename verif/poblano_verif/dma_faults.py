@@ -56,7 +56,7 @@ async def illegal_words(dut: Any) -> None:
     for word, kind, field in bench.random.sample(cases, count(len(cases))):
         before = rows_command(bench, hbm=3, l1=9, length=100)
         wanted = bench.after([before])
-        bench.send(before, word, before)
+        bench.commands.send(before, word, before)
         await bench.finish()
         bench.expect_fault(kind, field=field)
         bench.compare(wanted, "before an illegal word")
@@ -97,11 +97,13 @@ async def places_outside(dut: Any) -> None:
         if command is indexed and values["indices"] > 4096:
             put_indices(bench, size - 12, [1, 2, 3])
         wanted = bench.after([command.encode(values)], rows=moved)
-        bench.send(command.encode(values), rows_command(bench, hbm=0, l1=0, length=9))
+        bench.commands.send(command.encode(values), rows_command(bench, hbm=0, l1=0, length=9))
         await bench.finish()
         bench.expect_fault(Fault.ADDRESS, address=address)
         bench.compare(wanted, f"a row outside: {bench.describe(command.encode(values))}")
-        assert not any(issued.done >= 0 for issued in bench.issued), "a refused move is not done"
+        assert not any(issued.done >= 0 for issued in bench.commands.issued), (
+            "a refused move is not done"
+        )
         await bench.reset()
     await works_again(bench)
 
@@ -130,7 +132,7 @@ async def silent_memory(dut: Any) -> None:
     long = 4 * window // bench.width + 500
     for behaviour, oldest in behaviours:
         await bench.reset(patience=300, behaviour=behaviour)
-        bench.send(word)
+        bench.commands.send(word)
         for _ in range(long):
             await bench.dut.clock.edge()
             if bench.fault["kind"]:
@@ -139,7 +141,7 @@ async def silent_memory(dut: Any) -> None:
         bench.expect_fault(Fault.SILENCE, address=oldest * window if oldest else 8)
         await works_again(bench)
         await bench.reset(patience=0, behaviour=behaviour)
-        bench.send(word)
+        bench.commands.send(word)
         await bench.dut.clock.edges(long + 1000)
         bench.expect_fault(Fault.NONE)
 
@@ -158,7 +160,7 @@ async def reset_in_flight(dut: Any) -> None:
     bench = DmaBench(dut, Behaviour(), l1_pause=0.2)
     await bench.start()
     for _ in range(count(12)):
-        bench.send(random_move(bench, 2000), plain_move(bench), plain_move(bench))
+        bench.commands.send(random_move(bench, 2000), plain_move(bench), plain_move(bench))
         await bench.dut.clock.edges(bench.random.randint(1, 250))
         bench.scratchpad.pause = 0.0
         await works_again(bench)

@@ -117,7 +117,7 @@ class BeatReader(Component):
                 low.eq(lane),
                 end.eq(new.bytes + lane),
             ]
-            with m.If(new.first):
+            with m.If(self.bursts.valid & new.first):
                 m.d.sync += held_valid.eq(0)
 
         stage = Signal(

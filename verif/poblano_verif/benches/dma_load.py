@@ -38,14 +38,16 @@ async def errors_of_the_memory(dut: Any) -> None:
         await bench.reset(behaviour=Behaviour(latency=20, responses={**errors, (0, 5): 1} | errors))
         word = bench.encode("load.rows", hbm=HBM, l1=L1, length=length)
         before, after = bench.l1.copy(), bench.after([word])
-        bench.send(word, word)
+        bench.commands.send(word, word)
         await bench.finish()
         (number, _), response = min(errors.items())
         address = bench.rules.bursts[number].address
         bench.expect_fault(Fault.RESPONSE, address=address, response=response)
         bench.compare(np.where(_written(bench, length, errors), after, before), f"errors {errors}")
         assert len(bench.rules.bursts) <= number + 1 + bench.slice.hbm.outstanding
-        assert all(issued.done < 0 for issued in bench.issued), "a move with an error is not done"
+        assert all(issued.done < 0 for issued in bench.commands.issued), (
+            "a move with an error is not done"
+        )
     await works_again(bench)
 
 

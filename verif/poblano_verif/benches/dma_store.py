@@ -32,7 +32,7 @@ async def errors_of_the_memory(dut: Any) -> None:
         places = [at + row * stride for at in (8, 160) for row in range(4)]
         before = bench.hbm.data.copy()
         wholly = bench.after(words)
-        bench.send(*words)
+        bench.commands.send(*words)
         await bench.finish()
         (number, _), response = min(errors.items())
         bursts = bench.rules.bursts
@@ -48,7 +48,7 @@ async def errors_of_the_memory(dut: Any) -> None:
         bench.compare(before, f"errors {errors}")
         bench.rules.finish()
         assert len(bursts) <= number + 1 + bench.slice.hbm.outstanding
-        assert bench.issued[1].done < 0, "a move after an error is not done"
+        assert bench.commands.issued[1].done < 0, "a move after an error is not done"
     await works_again(bench)
 
 
