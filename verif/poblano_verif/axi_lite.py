@@ -32,7 +32,7 @@ def pauses(random: Random, probability: float) -> Iterator[bool]:
 
 
 class LiteMaster:
-    """Reads and writes words, one of each at a time.
+    """Reads and writes words.
 
     Parameters
     ----------
@@ -64,12 +64,28 @@ class LiteMaster:
 
     async def write(self, address: int, value: int, strobe: int = 0xF) -> int:
         """Write the bytes of a word that `strobe` names; return the response."""
+        await self.send_write(address, value, strobe)
+        return await self.response()
+
+    async def send_write(self, address: int, value: int, strobe: int = 0xF) -> None:
+        """Queue a write."""
         await self.channels["aw"].send(AxiLiteAWTransaction(awaddr=address, awprot=0))
         await self.channels["w"].send(AxiLiteWTransaction(wdata=value, wstrb=strobe))
+
+    async def response(self) -> int:
+        """Return the response to the oldest write that has none yet."""
         return int((await self.channels["b"].recv()).bresp)
 
     async def read(self, address: int) -> tuple[int, int]:
         """Return a word and the response."""
+        await self.send_read(address)
+        return await self.answer()
+
+    async def send_read(self, address: int) -> None:
+        """Queue a read."""
         await self.channels["ar"].send(AxiLiteARTransaction(araddr=address, arprot=0))
+
+    async def answer(self) -> tuple[int, int]:
+        """Return word and response of the oldest read that has none yet."""
         answer = await self.channels["r"].recv()
         return int(answer.rdata), int(answer.rresp)

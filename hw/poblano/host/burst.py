@@ -20,7 +20,11 @@ def burst_layout(address_width: int, id_width: int) -> data.StructLayout:
 
 
 def beat_layout(address_width: int, id_width: int) -> data.StructLayout:
-    """Return the payload of a beat: its address, and whether its whole burst is refused."""
+    """Return the payload of a beat: where it lies, and whether its whole burst is refused.
+
+    `address` is in the beat, as far from its start as the burst's first byte is from the start of
+    the first beat.
+    """
     return data.StructLayout({"id": id_width, "address": address_width, "last": 1, "refused": 1})
 
 
@@ -36,7 +40,7 @@ class BurstBeats(Component):
     width:
         Bytes of the data bus, a power of two.
     size:
-        Bytes of the memory.
+        Bytes of the memory, a multiple of the width.
     address_width, id_width:
         Bits of an address and of an identifier.
 
@@ -46,9 +50,18 @@ class BurstBeats(Component):
         Bursts; `ready` depends on registers alone.
     beats:
         The beats of the bursts, in order.
+
+    Raises
+    ------
+    ValueError
+        If the width is not a power of two, or the size not a multiple of it.
     """
 
     def __init__(self, *, width: int, size: int, address_width: int, id_width: int) -> None:
+        if width < 1 or width & (width - 1):
+            raise ValueError(f"width must be a power of two, not {width}")
+        if size < 1 or size % width:
+            raise ValueError(f"size must be a multiple of width, {width}, not {size}")
         self.width = width
         self.size = size
         self.address_width = address_width
@@ -81,9 +94,9 @@ class BurstBeats(Component):
         with m.If(self.bursts.valid & self.bursts.ready):
             m.d.sync += [has_waiting.eq(1), waiting.eq(self.bursts.payload)]
 
-        low_bits = self._low_bits(m, waiting.size, "waiting_low_bits")
-        last_byte = Signal(self.address_width + 1)
-        m.d.comb += last_byte.eq((waiting.address | low_bits) + (waiting.len << waiting.size))
+        # Somewhere in the last beat, and the memory ends with a whole beat.
+        last = Signal(self.address_width + 1)
+        m.d.comb += last.eq(waiting.address + (waiting.len << waiting.size))
         with m.If(ends):
             m.d.sync += busy.eq(0)
         with m.If(starts):
@@ -94,20 +107,14 @@ class BurstBeats(Component):
                 beat.refused.eq(
                     (waiting.burst != Burst.INCR)
                     | (waiting.size > (self.width - 1).bit_length())
-                    | (last_byte >= self.size)
+                    | (last >= self.size)
                 ),
                 size.eq(waiting.size),
                 left.eq(waiting.len),
             ]
         with m.Elif(busy & self.beats.ready):
             m.d.sync += [
-                beat.address.eq((beat.address | self._low_bits(m, size, "low_bits")) + 1),
+                beat.address.eq(beat.address + (1 << size)),
                 left.eq(left - 1),
             ]
         return m
-
-    def _low_bits(self, m: Module, size: Value, name: str) -> Signal:
-        """Return ones below the bit that `size` numbers: what lies inside a beat."""
-        bits = Signal(7, name=name)
-        m.d.comb += bits.eq((1 << size) - 1)
-        return bits
