@@ -309,6 +309,36 @@ _MEMORIES = {
 }
 
 
+def _slice(*overrides: str, preset: str = "tiny", memory_bytes: int = 1 << 18) -> Variant:
+    """Return a variant of the slice, whose bench simulates it with memories at its HBM ports."""
+
+    def configuration() -> Configuration:
+        from poblano.config import load
+
+        return load(preset, list(overrides))
+
+    def make() -> Component:
+        from poblano.slice import Slice
+
+        return Slice(configuration=configuration())
+
+    def harness() -> Component:
+        from poblano_verif.slice_system import SliceSystem
+
+        return SliceSystem(configuration=configuration(), memory_bytes=memory_bytes)
+
+    simulators: dict[str, dict[str, str]] = {"verilator": {}}
+    if not overrides:
+        simulators["icarus"] = {}
+    return Variant(make, simulators, harness=harness)
+
+
+_SLICES = {
+    "tiny": _slice(),
+    "two_ports": _slice("slice.hbm.ports=2", "slice.l1.line=128 B", "slice.host.width=4 B"),
+}
+
+
 def _dmas(half: str) -> dict[str, Variant]:
     wide = ("slice.hbm.width=64 B",)
     narrow = (
@@ -379,6 +409,7 @@ BLOCKS: Mapping[str, Block] = {
         Block("command_queue", "queue of an engine", _QUEUES),
         Block("command_fetcher", "fetch of command words from L1", _FETCHERS),
         Block("ideal_memory", "model of HBM with a fixed latency", _MEMORIES, is_hardware=False),
+        Block("slice", "slice with ideal memories at its HBM ports", _SLICES),
         Block("tensor_engine", "tensor engine on an L1 of its own", _TENSOR_ENGINES),
     )
 }
