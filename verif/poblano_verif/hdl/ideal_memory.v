@@ -108,6 +108,7 @@ module ideal_memory #(
   assign axi__wready = has_room & ~reads;
 
   integer lane, index, file, count;
+  reg [511:0] chunk;
   reg [31:0] place;
   reg [7:0] at;
   reg offers;
@@ -224,8 +225,15 @@ module ideal_memory #(
     end
     if (dump) begin
       file = $fopen({NAME, ".dump"}, "wb");
-      for (index = 0; index < length; index = index + 1)
+      for (index = 0; index + 64 <= length; index = index + 64) begin
+        for (lane = 0; lane < 64; lane = lane + 1)
+          chunk[8*lane +: 8] = bytes[address + index + lane];
+        $fwrite(file, "%u", chunk);
+      end
+      while (index < length) begin
         $fwrite(file, "%c", bytes[address + index]);
+        index = index + 1;
+      end
       $fclose(file);
     end
   end
