@@ -36,9 +36,13 @@ async def errors_of_the_memory(dut: Any) -> None:
     cases += [{(0, beat): 2 + beat % 2 for beat in range(first)}, {(1, 1): 3, (1, 2): 2}]
     for errors in bench.random.sample(cases, count(len(cases))):
         await bench.reset(behaviour=Behaviour(latency=20, responses={**errors, (0, 5): 1} | errors))
-        word = bench.encode("load.rows", hbm=HBM, l1=L1, length=length)
-        before, after = bench.l1.copy(), bench.after([word])
-        bench.commands.send(word, word)
+        words = [
+            bench.encode("load.rows", hbm=HBM + far, l1=L1 + far, length=length)
+            for far in (0, 4 * window)
+        ]
+        bench.l1[:] = bench.random_bytes(len(bench.l1))
+        before, after = bench.l1.copy(), bench.after(words)
+        bench.commands.send(*words)
         await bench.finish()
         (number, _), response = min(errors.items())
         address = bench.rules.bursts[number].address
@@ -54,11 +58,13 @@ async def errors_of_the_memory(dut: Any) -> None:
 def _written(bench: DmaBench, length: int, errors: dict[tuple[int, int], int]) -> Any:
     """Return which bytes of L1 belong to beats that came without an error."""
     written = np.zeros(len(bench.l1), bool)
+    between = 4 * min(4096, 256 * bench.width)
     for number, burst in enumerate(bench.rules.bursts):
         start = burst.address // bench.width * bench.width
+        row = HBM + burst.address // between * between
         for beat in range(burst.beats):
-            low = max(start + beat * bench.width, HBM)
-            high = min(start + (beat + 1) * bench.width, HBM + length)
+            low = max(start + beat * bench.width, row)
+            high = min(start + (beat + 1) * bench.width, row + length)
             written[L1 + low - HBM : L1 + high - HBM] = (number, beat) not in errors
     return written
 

@@ -30,6 +30,7 @@ async def errors_of_the_memory(dut: Any) -> None:
             for at in (8, 160)
         ]
         places = [at + row * stride for at in (8, 160) for row in range(4)]
+        bench.l1[:] = bench.random_bytes(len(bench.l1))
         before = bench.hbm.data.copy()
         wholly = bench.after(words)
         bench.commands.send(*words)
