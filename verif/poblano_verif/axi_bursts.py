@@ -89,8 +89,11 @@ class BurstMaster:
         }
 
     def pause(self, probability: float, random: Random) -> None:
-        """Pause every channel with this probability in every cycle from now on."""
-        for channel in self.channels.values():
+        """Pause every channel with this probability in every cycle from now on.
+
+        With 0 the channels pause where a test sets their `pause`.
+        """
+        for channel in self.channels.values() if probability else ():
             channel.set_pause_generator(pauses(Random(random.getrandbits(64)), probability))
 
     async def send_write(self, burst: Burst, beats: Iterable[Beat]) -> None:
