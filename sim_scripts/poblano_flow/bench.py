@@ -85,7 +85,7 @@ def measure(measurement: Measurement) -> dict[str, Figure]:
 
 
 def _prefill_utilisation() -> dict[str, Figure]:
-    """64x576 by 576x1536 in MXFP4 on the simulated slice, checked against the numpy model."""
+    """64x576 by 576x1536 in MXFP4 on a simulated engine, checked against the numpy model."""
     from poblano_flow.matmul_job import MatmulJob
     from poblano_flow.run_matmuls import run_matmuls
 
@@ -147,6 +147,18 @@ def _emit_array(size: int) -> Callable[[], dict[str, Figure]]:
     return run
 
 
+def _utilisations() -> dict[str, Figure]:
+    from poblano_flow.bench_slice import utilisations
+
+    return {name: Figure(**fields) for name, fields in utilisations().items()}
+
+
+def _contract() -> dict[str, Figure]:
+    from poblano_flow.bench_slice import contract
+
+    return {name: Figure(**fields) for name, fields in contract().items()}
+
+
 def _areas() -> dict[str, Figure]:
     from poblano_flow.area_figures import figures
 
@@ -161,6 +173,10 @@ def _simulation() -> dict[str, Figure]:
 
 MEASUREMENTS: tuple[Measurement, ...] = (
     Measurement(("tensor.prefill_utilisation",), _prefill_utilisation),
+    Measurement(
+        ("tensor.decode_port_utilisation", "tensor.prefill_from_hbm_utilisation"), _utilisations
+    ),
+    Measurement(("timing.contract_mismatches", "dma.unaligned_efficiency"), _contract),
     Measurement(("emit.array16_s",), _emit_array(16)),
     Measurement(("emit.array32_s",), _emit_array(32)),
     Measurement(("area.dot32_mxfp4_kge", "area.unit_all_formats_kge"), _areas),

@@ -1,27 +1,25 @@
-"""Runs matrix products on the simulated slice."""
+"""Runs matrix products on a simulated tensor engine whose L1 holds operands and results."""
 
 from __future__ import annotations
 
 import shutil
-import threading
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from poblano.config import Configuration
 from poblano_flow.emission import emit
+from poblano_flow.job_folder import refuse_failure, watched
 from poblano_flow.matmul_job import MatmulJob, MatmulOutcome
 from poblano_flow.sim_options import SimOptions
-from poblano_flow.simulate import Build, RunResult, build, build_root, run
-from poblano_golden.errors import PoblanoError
+from poblano_flow.simulate import Build, build, build_root, run
 from poblano_golden.formats import MX_FORMATS, WIDE_FORMATS
 from poblano_sw.matmul import MatmulPlan, plan_matmul
 from poblano_verif.tensor_driver import L1Image
 from poblano_verif.tensor_on_l1 import TensorOnL1
 
-__all__ = ["build_slice", "plan_job", "run_matmuls"]
+__all__ = ["build_engine", "plan_job", "run_matmuls"]
 
 BENCH = "poblano_verif.benches.matmul_jobs"
 
@@ -29,17 +27,10 @@ Progress = Callable[[str, int, int], None]
 """Called with the stage, and how many of its steps are done."""
 
 
-UNTRACED = ("TensorRow", "TensorUnit", "OperandDecoder", "MxQuantiser", "MxEncoder", "MxCandidate")
-"""Arithmetic that a waveform of a whole product leaves out; its operands and results are in it."""
-
-
-def build_slice(configuration: Configuration, *, jobs: int = 2) -> Build:
-    """Return a Verilator build of a slice, from the cache if it is there.
-
-    It can record waveforms of everything but the insides of the arithmetic.
-    """
+def build_engine(configuration: Configuration, *, jobs: int = 2) -> Build:
+    """Return a Verilator build of a tensor engine on its L1, from the cache if it is there."""
     emission = emit(TensorOnL1(configuration=configuration))
-    return build(emission, options=SimOptions(waves=True, untraced=UNTRACED), jobs=jobs)
+    return build(emission, options=SimOptions(), jobs=jobs)
 
 
 def plan_job(configuration: Configuration, job: MatmulJob) -> MatmulPlan:
@@ -67,19 +58,16 @@ def run_matmuls(
     configuration: Configuration,
     jobs: Sequence[MatmulJob],
     *,
-    waves: bool = False,
     progress: Progress | None = None,
 ) -> list[MatmulOutcome]:
-    """Run `jobs` one after the other on the simulated slice; return an outcome for each.
+    """Run `jobs` one after the other on a simulated engine; return an outcome for each.
 
     Parameters
     ----------
     configuration:
-        The chip; one of its slices is simulated under Verilator.
+        The chip; one of its engines is simulated under Verilator.
     jobs:
         The products; each must fit L1.
-    waves:
-        Record a waveform of the whole run.
     progress:
         Called with `build`, then with `simulate` after every job.
 
@@ -91,29 +79,27 @@ def run_matmuls(
     tell = progress or (lambda _stage, _done, _total: None)
     plans = [plan_job(configuration, job) for job in jobs]
     tell("build", 0, 1)
-    model = build_slice(configuration)
+    model = build_engine(configuration)
     tell("build", 1, 1)
-    name = f"matmuls-{configuration.name}-{configuration.hash[:12]}" + ("-waves" if waves else "")
+    name = f"matmuls-{configuration.name}-{configuration.hash[:12]}"
     folder = build_root() / "run" / name
     exchange = folder / "jobs"
     shutil.rmtree(exchange, ignore_errors=True)
     exchange.mkdir(parents=True)
     for number, (job, plan) in enumerate(zip(jobs, plans, strict=True)):
         _write_job(exchange / f"{number:04}.npz", job, plan)
-    with _watched(exchange / "progress.jsonl", lambda done: tell("simulate", done, len(jobs))):
+    with watched(exchange / "progress.jsonl", lambda done: tell("simulate", done, len(jobs))):
         result = run(
             model,
             BENCH,
             folder,
             seed=1,
-            waves=waves,
             environment={"POBLANO_JOBS": str(exchange)},
             limit=3600.0,
         )
-    _refuse_failure(result)
+    refuse_failure(result)
     return [
-        _read_outcome(exchange / f"{number:04}.out.npz", plan, result.waveform)
-        for number, plan in enumerate(plans)
+        _read_outcome(exchange / f"{number:04}.out.npz", plan) for number, plan in enumerate(plans)
     ]
 
 
@@ -137,7 +123,7 @@ def _write_job(path: Path, job: MatmulJob, plan: MatmulPlan) -> None:
     )
 
 
-def _read_outcome(path: Path, plan: MatmulPlan, waveform: Path | None) -> MatmulOutcome:
+def _read_outcome(path: Path, plan: MatmulPlan) -> MatmulOutcome:
     answer = np.load(path)
     l1 = plan.configuration.l1
     memory = np.zeros((l1.size // l1.line, l1.line), np.uint8)
@@ -147,35 +133,4 @@ def _read_outcome(path: Path, plan: MatmulPlan, waveform: Path | None) -> Matmul
         cycles=int(answer["cycles"]),
         load_cycles=int(answer["other_cycles"]),
         wall_seconds=float(answer["seconds"]),
-        waveform=waveform,
     )
-
-
-def _refuse_failure(result: RunResult) -> None:
-    for case in result.cases:
-        if case.status == "failed":
-            raise PoblanoError(
-                f"the simulation must run every product; got: {case.message} (log: {result.log})"
-            )
-
-
-@contextmanager
-def _watched(path: Path, tell: Callable[[int], None]) -> Generator[None]:
-    """Call `tell` with the number of lines in a growing file, now and then, until left."""
-    ended = threading.Event()
-
-    def lines() -> int:
-        return len(path.read_text("utf-8").splitlines()) if path.exists() else 0
-
-    def watch() -> None:
-        while not ended.wait(0.2):
-            tell(lines())
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-        tell(lines())

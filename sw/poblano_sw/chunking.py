@@ -116,7 +116,7 @@ _COMMAND = 8
 def _predicted(plan: StreamedMatmul, costs: dict[int, tuple[int, int]]) -> int:
     """Return about how many cycles a plan takes, from the first issue to the last response.
 
-    `costs` keeps by columns a chunk's cycles in the tensor engine, and when the next may begin.
+    `costs` keeps `_cost` by columns.
     """
     product, width = plan.product, plan.configuration.hbm.width
     free = 0
@@ -133,15 +133,22 @@ def _predicted(plan: StreamedMatmul, costs: dict[int, tuple[int, int]]) -> int:
         if chunk >= plan.result_buffers:
             may = max(may, emptied[chunk - plan.result_buffers])
         if columns not in costs:
-            timeline = Timeline(plan.configuration)
-            cycles = timeline.run(plan.matmul_values(chunk)).cycles
-            costs[columns] = cycles, timeline.ready
-        cycles, next_ready = costs[columns]
+            costs[columns] = _cost(plan, chunk)
+        cycles, next_after = costs[columns]
         accepted = max(free, may)
-        free = accepted + next_ready
+        free = accepted + next_after
         multiplied.append(accepted + 1 + cycles)
         beats = sum(product.result_bytes(columns)) // width + 2
         stored = max(stored, multiplied[-1]) + beats + _COMMAND
         loaded += beats  # the bus is shared
         emptied.append(stored + MEMORY_LATENCY)
     return emptied[-1]
+
+
+def _cost(plan: StreamedMatmul, chunk: int) -> tuple[int, int]:
+    """Return a chunk's cycles in the tensor engine, and how much later an equal one is done."""
+    timeline = Timeline(plan.configuration)
+    values = plan.matmul_values(chunk)
+    first = timeline.run(values).cycles
+    issue = timeline.ready
+    return first, issue + timeline.run(values).cycles - first

@@ -169,8 +169,11 @@ class SystemDriver:
         before = self.beats()
         self.events.take()
         queues = [_Queue(self, name, program) for name in program.queues]
+        await self.registers.write("CONTROL", 0)  # until every queue has its words
         for queue in queues:
             await queue.begin()
+            await queue.advance()
+        await self.registers.write("CONTROL", 1)
         while True:
             for queue in queues:
                 await queue.advance()

@@ -1,0 +1,154 @@
+"""Figures of a whole slice on the RTL: operands and results in an ideal HBM."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from poblano.config import Configuration, load
+from poblano.dma.timing import MEMORY_LATENCY
+from poblano.tensor.timing import Timeline
+from poblano_flow.build_cache import build_root
+from poblano_flow.matmul_job import MatmulJob, StreamedOutcome
+from poblano_flow.run_streamed import build_system, plan_job, run_streamed
+from poblano_flow.simulate import run
+from poblano_golden.blocks import MxTensor, quantise
+from poblano_golden.errors import PoblanoError
+from poblano_golden.formats import MXFP4
+from poblano_golden.matmul import matmul, result
+
+__all__ = ["contract", "tensor_mismatches", "utilisations"]
+
+N, K = 1536, 576
+PREFILL = 64
+
+Figures = dict[str, dict[str, Any]]
+
+
+def _figure(value: float, preset: str, how: str) -> dict[str, Any]:
+    return {
+        "value": value,
+        "unit": "1",
+        "preset": preset,
+        "peer": None,
+        "peer_value": None,
+        "how": how,
+    }
+
+
+def _job(name: str, m: int) -> MatmulJob:
+    numbers = np.random.default_rng(m)
+    a, b = (
+        quantise(numbers.standard_normal((rows, K), dtype=np.float32), MXFP4, "even")
+        for rows in (m, N)
+    )
+    return MatmulJob(name, a, b, "mxfp4", "even")
+
+
+def tensor_mismatches(configuration: Configuration, job: MatmulJob, done: StreamedOutcome) -> int:
+    """Return how many of a run's products were not done when the timing contract says.
+
+    The contract is told when each was issued; nothing that other engines do may change the rest.
+    """
+    timeline = Timeline(configuration.slice)
+    plan = plan_job(configuration, job)
+    wrong = 0
+    for chunk, (issued, ended) in enumerate(done.spans["tensor"]):
+        if issued < timeline.ready:
+            return len(done.spans["tensor"])
+        cycles = timeline.run(plan.matmul_values(chunk), issued).cycles
+        wrong += issued + 1 + cycles != ended
+    return wrong
+
+
+def utilisations() -> Figures:
+    """Return the utilisation of the HBM port in decode, and of the larger bound in prefill.
+
+    Raises
+    ------
+    AssertionError
+        If the slice does not agree with the numpy model bit for bit.
+    """
+    configuration = load("bench", [])
+    tensor, width = configuration.slice.tensor, configuration.slice.hbm.width
+    jobs = [_job("decode", 1), _job("prefill", PREFILL)]
+    used: list[tuple[float, float, str]] = []
+    for job, outcome in zip(jobs, run_streamed(configuration, jobs), strict=True):
+        wanted, found = result(matmul(job.a, job.b), MXFP4, "even"), outcome.d
+        assert isinstance(wanted, MxTensor)
+        assert isinstance(found, MxTensor)
+        if not (
+            np.array_equal(found.codes, wanted.codes)
+            and np.array_equal(found.scales, wanted.scales)
+        ):
+            raise AssertionError("the simulated slice must agree with the numpy model")
+        # a store is done with its response; its last byte was written the memory's latency before
+        cycles = outcome.cycles - MEMORY_LATENCY
+        port = plan_job(configuration, job).product.moved_bytes / (width * cycles)
+        macs = job.a.rows * N * K / (tensor.rows * tensor.cols * 32 * cycles)
+        how = (
+            f"RTL under Verilator, ideal memory, {job.a.rows}x{K} by {K}x{N}, MXFP4xMXFP4 to "
+            f"MXFP4, {cycles} cycles from the first issue to the last byte written "
+            f"({outcome.cycles} to the last response), {sum(outcome.beats)} beats, bit exact"
+        )
+        used.append((port, macs, how))
+    (decode, _, decode_how), (port, macs, prefill_how) = used
+    return {
+        "tensor.decode_port_utilisation": _figure(decode, "bench", decode_how),
+        "tensor.prefill_from_hbm_utilisation": _figure(
+            max(port, macs), "bench", f"{prefill_how}; of the tensor engine, the larger bound"
+        ),
+    }
+
+
+def contract() -> Figures:
+    """Return how many of many random commands did not take what the timing contract says.
+
+    And what a load of short rows costs.
+
+    Raises
+    ------
+    PoblanoError
+        If the bench does not report.
+    """
+    configuration = load("bench", [])
+    folder = build_root() / "bench" / "contract"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "contract.json"
+    path.unlink(missing_ok=True)
+    ended = run(
+        build_system(configuration),
+        "poblano_verif.benches.contract",
+        folder / "run",
+        seed=1,
+        environment={"POBLANO_CONTRACT_FILE": str(path)},
+        limit=1200.0,
+    )
+    if not path.is_file():
+        raise PoblanoError(f"the contract bench must report; it said {ended.cases[0].message}")
+    report: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    counts: dict[str, dict[str, int]] = report["commands"]
+    jobs = [_job("decode", 1), _job("prefill", PREFILL)]
+    outcomes = run_streamed(configuration, jobs)
+    streamed = sum(
+        tensor_mismatches(configuration, job, outcome)
+        for job, outcome in zip(jobs, outcomes, strict=True)
+    )
+    commands = sum(len(outcome.spans["tensor"]) for outcome in outcomes)
+    alone = ", ".join(f"{entry['commands']} {name}" for name, entry in counts.items())
+    how = (
+        f"RTL under Verilator, ideal memory; random commands alone: {alone}; and the {commands} "
+        "overlapping products of the two streamed matrices, beside loads and stores"
+    )
+    value = streamed + sum(entry["mismatches"] for entry in counts.values())
+    one_run, short_rows = report["one_run"], report["short_rows"]
+    rows_how = (
+        f"RTL under Verilator, ideal memory: 1,024 rows of 90 bytes, one behind the other, loaded "
+        f"row by row in {short_rows} cycles, against {one_run} as one run"
+    )
+    return {
+        "timing.contract_mismatches": {**_figure(value, "bench", how), "unit": "commands"},
+        "dma.unaligned_efficiency": _figure(one_run / short_rows, "bench", rows_how),
+    }
