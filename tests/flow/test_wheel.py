@@ -27,6 +27,7 @@ def test_wheel_carries_every_preset(wheel):
         assert f"poblano/_constraints/{path.relative_to(ROOT / 'constraints')}" in names
     for package in ("poblano", "poblano_golden", "poblano_sw", "poblano_verif", "poblano_flow"):
         assert f"{package}/__init__.py" in names
+    assert {f"poblano_verif/hdl/{name}.v" for name in ("ideal_memory", "event_log")} <= names
     assert not any(name.startswith(("tests/", "build/")) for name in names)
 
 
