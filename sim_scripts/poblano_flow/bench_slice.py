@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from poblano.config import Configuration, load
+from poblano.config import load
 from poblano.dma.timing import MEMORY_LATENCY
-from poblano.tensor.timing import Timeline
 from poblano_flow.build_cache import build_root
-from poblano_flow.matmul_job import MatmulJob, StreamedOutcome
+from poblano_flow.matmul_job import MatmulJob
 from poblano_flow.run_streamed import build_system, plan_job, run_streamed
 from poblano_flow.simulate import run
+from poblano_flow.streamed_timing import check_contract
 from poblano_golden.blocks import MxTensor, quantise
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import MXFP4
 from poblano_golden.matmul import matmul, result
 
-__all__ = ["contract", "tensor_mismatches", "utilisations"]
+__all__ = ["contract", "utilisations"]
 
 N, K = 1536, 576
 PREFILL = 64
@@ -45,22 +45,6 @@ def _job(name: str, m: int) -> MatmulJob:
         for rows in (m, N)
     )
     return MatmulJob(name, a, b, "mxfp4", "even")
-
-
-def tensor_mismatches(configuration: Configuration, job: MatmulJob, done: StreamedOutcome) -> int:
-    """Return how many of a run's products were not done when the timing contract says.
-
-    The contract is told when each was issued; nothing that other engines do may change the rest.
-    """
-    timeline = Timeline(configuration.slice)
-    plan = plan_job(configuration, job)
-    wrong = 0
-    for chunk, (issued, ended) in enumerate(done.spans["tensor"]):
-        if issued < timeline.ready:
-            return len(done.spans["tensor"])
-        cycles = timeline.run(plan.matmul_values(chunk), issued).cycles
-        wrong += issued + 1 + cycles != ended
-    return wrong
 
 
 def utilisations() -> Figures:
@@ -133,7 +117,7 @@ def contract() -> Figures:
     jobs = [_job("decode", 1), _job("prefill", PREFILL)]
     outcomes = run_streamed(configuration, jobs)
     streamed = sum(
-        tensor_mismatches(configuration, job, outcome)
+        check_contract(plan_job(configuration, job), outcome, 0).mismatches
         for job, outcome in zip(jobs, outcomes, strict=True)
     )
     commands = sum(len(outcome.spans["tensor"]) for outcome in outcomes)

@@ -1,8 +1,8 @@
 """The demonstration: one layer of a real language model on the generated hardware.
 
 Three steps, each a function: `prepare` makes the layer's matrix products out of a prompt, `jobs`
-cuts them to what fits L1, and `judge` holds what the hardware returned to the numpy model, bit
-for bit, and to float arithmetic.
+cuts them into rows whose activations fit L1, and `judge` holds what the hardware left in HBM to the
+numpy model, bit for bit, and to float arithmetic.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from poblano.arith.modes import LANES, Mode
+from poblano.commands import CommandError
 from poblano.config import Configuration
-from poblano.tensor.timing import Phases
-from poblano_flow.matmul_job import MatmulJob, MatmulOutcome
+from poblano_flow.matmul_job import MatmulJob, StreamedOutcome
+from poblano_flow.run_streamed import plan_job
+from poblano_flow.streamed_timing import CATEGORIES, ContractCheck, check_contract
 from poblano_golden import fp32
 from poblano_golden.arrays import F32, F64, U32
 from poblano_golden.blocks import MxTensor, quantise
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import BF16
 from poblano_golden.matmul import matmul
-from poblano_sw.matmul import MatmulPlan, plan_matmul, split_columns
 from poblano_sw.model.llama import LINEARS, Floats, KvCache, LlamaModel
 from poblano_sw.model.policy import Policy, Precision
 
@@ -123,14 +124,18 @@ class Verdict:
         Results that differ from the numpy model in any bit, and the first of them.
     snr_db:
         Power of the float results over the power of the difference, in decibels.
-    cycles, load_cycles, wall_seconds:
-        Sums over the product's jobs (see `MatmulOutcome`).
-    contract_cycles:
-        What the engine's timing function says the jobs take.
+    cycles, wall_seconds:
+        Sums over the product's jobs (see `StreamedOutcome`).
+    mismatches, commands:
+        Commands of the tensor engine that were not done when the timing contract says, and all.
     where:
-        Where the cycles went: category to cycles; sums to `contract_cycles`.
+        Where the cycles went: a name of CATEGORIES to cycles; sums to `cycles`.
     utilisation:
         Useful multiply-accumulates over peak times `cycles`.
+    port_utilisation:
+        Bytes of codes, scales and results over the HBM port's peak times `cycles`.
+    runs:
+        The jobs' outcomes.
     """
 
     product: Product
@@ -138,16 +143,18 @@ class Verdict:
     first: Mismatch | None
     snr_db: float
     cycles: int
-    load_cycles: int
     wall_seconds: float
-    contract_cycles: int
+    mismatches: int
+    commands: int
     where: dict[str, float]
     utilisation: float
+    port_utilisation: float
+    runs: tuple[StreamedOutcome, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether every bit, and the cycle count, is what it must be."""
-        return not self.wrong and self.cycles == self.contract_cycles
+        """Whether every bit, and the cycle of every command's end, is what it must be."""
+        return not self.wrong and not self.mismatches
 
 
 def prepare(model: LlamaModel, policy: Policy, prompt: Sequence[int], layer: int) -> Layer:
@@ -183,51 +190,43 @@ def prepare(model: LlamaModel, policy: Policy, prompt: Sequence[int], layer: int
     return Layer(model, layer, list(prompt), continuation, products, sample)
 
 
-def _tiles(configuration: Configuration, product: Product) -> list[tuple[range, range]]:
-    """Cut the results into rows and columns whose product fits L1; rows whole if they can be."""
-    m, n, k = product.shape
-    p = product.precision
+def _rows(configuration: Configuration, product: Product) -> list[range]:
+    """Cut the rows of the results so that each part's activations fit L1; whole if they can be."""
+    m = product.shape[0]
     rows = m
     while True:
         try:
-            columns = split_columns(
-                configuration.slice,
-                m=rows, n=n, k=k, a=p.activation, b=p.weight, result=p.result,
-            )  # fmt: skip
-        except PoblanoError:
+            plan_job(configuration, _job(product, range(rows)))
+        except CommandError:
             if rows == 1:
                 raise
             rows = -(-rows // 2)
         else:
-            starts = range(0, m, rows)
-            return [(range(s, min(m, s + rows)), c) for s in starts for c in columns]
+            return [range(start, min(m, start + rows)) for start in range(0, m, rows)]
 
 
-def _cut(tensor: MxTensor, rows: range) -> MxTensor:
+def _job(product: Product, rows: range) -> MatmulJob:
     part = slice(rows.start, rows.stop)
-    return MxTensor(tensor.codes[part], tensor.scales[part], tensor.fmt, tensor.rule)
-
-
-def _job_name(product: Product, rows: range, columns: range) -> str:
-    return f"{product.name}[{rows.start}:{rows.stop}, {columns.start}:{columns.stop}]"
+    a = product.a
+    return MatmulJob(
+        f"{product.name}[{rows.start}:{rows.stop}]",
+        MxTensor(a.codes[part], a.scales[part], a.fmt, a.rule),
+        product.b,
+        product.precision.result.name,
+    )
 
 
 def jobs(configuration: Configuration, products: Sequence[Product]) -> Iterator[MatmulJob]:
-    """Yield the jobs of every product, each small enough for L1.
+    """Yield the jobs of every product, each of as many rows as fit L1.
 
     Raises
     ------
     PoblanoError
-        Not even one row and one tile of columns fit.
+        Not even one row fits.
     """
     for product in products:
-        for rows, columns in _tiles(configuration, product):
-            yield MatmulJob(
-                _job_name(product, rows, columns),
-                _cut(product.a, rows),
-                _cut(product.b, columns),
-                product.precision.result.name,
-            )
+        for rows in _rows(configuration, product):
+            yield _job(product, rows)
 
 
 def peak_macs(configuration: Configuration, precision: Precision) -> int:
@@ -237,24 +236,25 @@ def peak_macs(configuration: Configuration, precision: Precision) -> int:
 
 
 def judge(
-    configuration: Configuration, product: Product, outcomes: Mapping[str, MatmulOutcome]
+    configuration: Configuration, product: Product, outcomes: Mapping[str, StreamedOutcome]
 ) -> Verdict:
     """Hold the outcomes of a product's jobs, by job name, to the numpy model and to float."""
     d = np.full(product.reference.shape, np.nan, np.float32)
-    where: dict[str, float] = dict.fromkeys(CATEGORIES, 0)
-    contract = cycles = load = 0
-    seconds = 0.0
-    for rows, columns in _tiles(configuration, product):
-        outcome = outcomes[_job_name(product, rows, columns)]
+    checks: list[ContractCheck] = []
+    runs: list[StreamedOutcome] = []
+    moved = 0
+    for rows in _rows(configuration, product):
+        job = _job(product, rows)
+        outcome = outcomes[job.name]
         assert not isinstance(outcome.d, MxTensor)
-        d[rows.start : rows.stop, columns.start : columns.stop] = outcome.d
-        plan = _plan(configuration, product, len(rows), len(columns))
-        contract += plan.phases.cycles
-        for category, share in _categories(configuration, product, plan).items():
-            where[category] += share
-        cycles += outcome.cycles
-        load += outcome.load_cycles
-        seconds += outcome.wall_seconds
+        d[rows.start : rows.stop] = outcome.d
+        plan = plan_job(configuration, job)
+        useful = plan.product.m * plan.product.n * plan.product.k
+        share = useful / peak_macs(configuration, product.precision)
+        checks.append(check_contract(plan, outcome, share))
+        runs.append(outcome)
+        moved += plan.product.moved_bytes
+    cycles = sum(run.cycles for run in runs)
     expected, actual = _bits(golden(product)), _bits(d)
     wrong = np.argwhere(expected != actual)
     first = None
@@ -268,11 +268,13 @@ def judge(
         first=first,
         snr_db=snr_db(product.reference, d),
         cycles=cycles,
-        load_cycles=load,
-        wall_seconds=seconds,
-        contract_cycles=contract,
-        where=where,
+        wall_seconds=sum(run.wall_seconds for run in runs),
+        mismatches=sum(check.mismatches for check in checks),
+        commands=sum(len(run.spans["tensor"]) for run in runs),
+        where={name: sum(check.where[name] for check in checks) for name in CATEGORIES},
         utilisation=m * n * k / (peak_macs(configuration, product.precision) * cycles),
+        port_utilisation=moved / (configuration.slice.hbm.width * cycles),
+        runs=tuple(runs),
     )
 
 
@@ -292,35 +294,3 @@ def snr_db(reference: F64, d: F32) -> float:
 
 def _bits(d: F32) -> U32:
     return np.ascontiguousarray(d).view(np.uint32)
-
-
-def _plan(configuration: Configuration, product: Product, rows: int, columns: int) -> MatmulPlan:
-    p = product.precision
-    return plan_matmul(
-        configuration.slice, m=rows, n=columns, k=product.a.k, a=p.activation, b=p.weight,
-        result=p.result,
-    )  # fmt: skip
-
-
-CATEGORIES = {
-    "multiply": "useful multiplications",
-    "masked": "multiplications of masked lanes: results past the edge of the product",
-    "fetch": "array waits for operands from L1, first ones included",
-    "add": "array waits for an addition to the same accumulators",
-    "drain": "array waits for a bank of accumulators, and the last results leave",
-}
-"""Where the engine's cycles go, and what that means."""
-
-
-def _categories(
-    configuration: Configuration, product: Product, plan: MatmulPlan
-) -> dict[str, float]:
-    phases: Phases = plan.phases
-    useful = plan.macs / peak_macs(configuration, product.precision)
-    return {
-        "multiply": useful,
-        "masked": phases.beats - useful,
-        "fetch": phases.fill + phases.fetch_wait,
-        "add": phases.add_wait,
-        "drain": phases.drain_wait + phases.tail,
-    }

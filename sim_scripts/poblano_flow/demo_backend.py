@@ -11,14 +11,14 @@ from poblano_flow.demo_run import Backend
 from poblano_flow.design import of_configuration
 from poblano_flow.emit import emission_files
 from poblano_flow.output import write_folder
-from poblano_flow.run_matmuls import run_matmuls
+from poblano_flow.run_streamed import run_streamed
 
 __all__ = ["real_backend"]
 
 
 def real_backend() -> Backend:
     """Return the real thing; nothing in it is a stand-in."""
-    return Backend(run_matmuls, _write_verilog, _estimate_area)
+    return Backend(run_streamed, _write_verilog, _estimate_area)
 
 
 def _write_verilog(configuration: Configuration, folder: Path) -> None:

@@ -16,19 +16,19 @@ from rich.progress import Progress, TaskID
 from poblano.config import Configuration
 from poblano_flow.demo import jobs, judge, prepare
 from poblano_flow.demo_report import AreaRow, Links, Report, write_report
-from poblano_flow.matmul_job import MatmulJob, MatmulOutcome
+from poblano_flow.matmul_job import MatmulJob, StreamedOutcome
 from poblano_golden.errors import PoblanoError
 from poblano_sw.model.llama import LINEARS, LlamaModel
 from poblano_sw.model.policy import Policy
 
-__all__ = ["Backend", "Request", "RunMatmuls", "run_demo"]
+__all__ = ["Backend", "Request", "RunProducts", "run_demo"]
 
 PAGE = "report.html"
 _WAVED = "decode.attn_k"
 """The product whose waveform is kept: the smallest."""
 
 
-class RunMatmuls(Protocol):
+class RunProducts(Protocol):
     """Runs jobs on the simulated slice and returns an outcome for each, in order.
 
     `progress` is told a stage, how much of it is done, and how much there is.
@@ -41,7 +41,7 @@ class RunMatmuls(Protocol):
         *,
         waves: bool,
         progress: Callable[[str, int, int], None],
-    ) -> list[MatmulOutcome]: ...
+    ) -> list[StreamedOutcome]: ...
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Backend:
 
     Attributes
     ----------
-    run_matmuls:
+    run_products:
         The simulated hardware.
     write_verilog:
         Writes Verilog and manifest of a configuration to a folder.
@@ -58,7 +58,7 @@ class Backend:
         First estimates of the unit and the engine.
     """
 
-    run_matmuls: RunMatmuls
+    run_products: RunProducts
     write_verilog: Callable[[Configuration, Path], None]
     estimate_area: Callable[[Configuration], Sequence[AreaRow]]
 
@@ -111,7 +111,7 @@ def run_demo(
     with steps.step("Verilog"):
         backend.write_verilog(configuration, folder / "rtl")
     started = time.monotonic()
-    outcomes = backend.run_matmuls(configuration, work, waves=False, progress=steps.stage)
+    outcomes = backend.run_products(configuration, work, waves=False, progress=steps.stage)
     elapsed = time.monotonic() - started
     by_name = {job.name: outcome for job, outcome in zip(work, outcomes, strict=True)}
     waveform = _waveform(request, backend, work, by_name, steps) if request.waves else None
@@ -141,12 +141,14 @@ def _waveform(
     request: Request,
     backend: Backend,
     work: Sequence[MatmulJob],
-    outcomes: Mapping[str, MatmulOutcome],
+    outcomes: Mapping[str, StreamedOutcome],
     steps: _Steps,
 ) -> str | None:
     """Run one small job again with waves; return the waveform's path from the report's folder."""
     job = next(job for job in work if job.name.startswith(_WAVED))
-    (outcome,) = backend.run_matmuls(request.configuration, [job], waves=True, progress=steps.stage)
+    (outcome,) = backend.run_products(
+        request.configuration, [job], waves=True, progress=steps.stage
+    )
     first = outcomes[job.name]
     if outcome.cycles != first.cycles or not np.array_equal(
         np.asarray(outcome.d).view(np.uint32), np.asarray(first.d).view(np.uint32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -150,6 +151,11 @@ def _write_job(
     program = program_of(configuration, plan)
     images = list(plan.images(job.a, job.b))
     macs = job.a.rows * job.b.rows * job.a.k
+    arrays: dict[str, Any] = {
+        f"words_{name}": np.frombuffer(b"".join(words), np.uint8)
+        for name, words in program.queues.items()
+    }
+    arrays |= {f"data_{number}": data for number, (_, data) in enumerate(images)}
     np.savez(
         path,
         queues=np.array(list(program.queues)),
@@ -158,11 +164,7 @@ def _write_job(
         limit=100_000 + macs + 10 * plan.hbm_end,
         results=np.array([plan.hbm_d, plan.hbm_end - plan.hbm_d]),
         addresses=np.array([address for address, _ in images]),
-        **{
-            f"words_{name}": np.frombuffer(b"".join(words), np.uint8)
-            for name, words in program.queues.items()
-        },
-        **{f"data_{number}": data for number, (_, data) in enumerate(images)},
+        **arrays,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
 
 from poblano.commands import CommandError
 from poblano.config import SliceConfiguration
@@ -16,7 +15,6 @@ from poblano_sw.streamed_matmul import Product, StreamedMatmul
 __all__ = ["plan_streamed"]
 
 
-@cache
 def plan_streamed(
     configuration: SliceConfiguration, product: Product, *, l1_size: int, hbm: int = 0
 ) -> StreamedMatmul:

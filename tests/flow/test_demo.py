@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from poblano.config import Configuration, load
+from poblano.tensor.timing import Timeline
 from poblano_flow.cli import main
 from poblano_flow.demo import jobs, judge, prepare
 from poblano_flow.demo_report import AreaRow, Report, render
 from poblano_flow.demo_run import Backend, Request, run_demo
-from poblano_flow.matmul_job import MatmulJob, MatmulOutcome
+from poblano_flow.matmul_job import MatmulJob, StreamedOutcome
+from poblano_flow.run_streamed import plan_job
 from poblano_golden import fp32
 from poblano_golden.errors import PoblanoError
-from poblano_golden.formats import BF16
 from poblano_golden.matmul import matmul
-from poblano_sw.matmul import plan_matmul
 from poblano_sw.model.llama import LINEARS, LlamaModel, load_gguf
 from poblano_sw.model.locate import find_model
 from poblano_sw.model.policy import load_policy
@@ -35,24 +35,25 @@ def numpy_slice(
     *,
     waves: bool,
     progress: Callable[[str, int, int], None],
-) -> list[MatmulOutcome]:
+) -> list[StreamedOutcome]:
     """Stands for the simulated hardware: the golden products, the published cycle counts."""
-    outcomes: list[MatmulOutcome] = []
+    outcomes: list[StreamedOutcome] = []
     for number, job in enumerate(jobs):
         progress("simulation", number, len(jobs))
-        d = matmul(job.a, job.b)
         assert job.result == "bf16"
-        plan = plan_matmul(
-            configuration.slice, m=job.a.rows, n=job.b.rows, k=job.a.k, a=job.a.fmt,
-            b=job.b.fmt, result=BF16,
-        )  # fmt: skip
-        rounded = fp32.from_bf16_bits(fp32.to_bf16_bits(d))
-        loaded = (job.a.codes.size + job.b.codes.size) // 64
-        outcomes.append(
-            MatmulOutcome(
-                rounded, plan.phases.cycles, loaded, 0.25, Path("w.fst") if waves else None
-            )
-        )
+        rounded = fp32.from_bf16_bits(fp32.to_bf16_bits(matmul(job.a, job.b)))
+        plan = plan_job(configuration, job)
+        timeline = Timeline(configuration.slice)
+        loaded = plan.product.moved_bytes // configuration.slice.hbm.width
+        spans: dict[str, list[tuple[int, int]]] = {"load_0": [(0, loaded)], "tensor": []}
+        for chunk in range(len(plan.chunks)):
+            issued = timeline.ready + (loaded if chunk == 0 else 7 * (chunk % 2))
+            cycles = timeline.run(plan.matmul_values(chunk), issued).cycles
+            spans["tensor"].append((issued, issued + 1 + cycles))
+        end = spans["tensor"][-1][1]
+        spans["store_0"] = [(end + 2, end + 80)]
+        waveform = Path("w.fst") if waves else None
+        outcomes.append(StreamedOutcome(rounded, end + 79, spans, (100, 10), 0.25, waveform))
     progress("simulation", len(jobs), len(jobs))
     return outcomes
 
@@ -63,7 +64,7 @@ AREA = [
 ]
 
 
-def backend(run_matmuls: Callable[..., list[MatmulOutcome]] = numpy_slice) -> Backend:
+def backend(run_matmuls: Callable[..., list[StreamedOutcome]] = numpy_slice) -> Backend:
     def write_verilog(_: Configuration, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
         (folder / "manifest.json").write_text("{}")
@@ -105,8 +106,11 @@ def test_a_right_run(model: LlamaModel, request_: Request) -> None:
     assert report.results == (tokens + 1) * per_token
     assert report.bits == 16 * report.results
     for verdict in report.verdicts:
-        assert sum(verdict.where.values()) == pytest.approx(verdict.contract_cycles)
+        assert sum(verdict.where.values()) == pytest.approx(verdict.cycles)
+        assert min(verdict.where.values()) >= 0
         assert 0 < verdict.utilisation < 1
+        assert 0 < verdict.port_utilisation < 1
+        assert verdict.commands > 0
         floor = 30 if "attn" in verdict.product.linear else 10
         assert floor < verdict.snr_db < 60
     page = (request_.folder / "report.html").read_text()
@@ -133,7 +137,7 @@ def test_decode_follows_the_most_likely_token(model: LlamaModel) -> None:
 
 @pytest.mark.parametrize("bit", [16, 31])
 def test_one_wrong_bit_fails_the_run(model: LlamaModel, request_: Request, bit: int) -> None:
-    def erring(*args: object, **kwargs: object) -> list[MatmulOutcome]:
+    def erring(*args: object, **kwargs: object) -> list[StreamedOutcome]:
         outcomes = numpy_slice(*args, **kwargs)  # type: ignore[arg-type]
         if not kwargs["waves"]:
             bits = outcomes[5].d.view(np.uint32)  # type: ignore[union-attr]
@@ -154,20 +158,27 @@ def test_one_wrong_bit_fails_the_run(model: LlamaModel, request_: Request, bit: 
     assert "D[3, 700] must be 0x" in page
 
 
-def test_one_wrong_cycle_fails_the_run(model: LlamaModel, request_: Request) -> None:
-    def slow(*args: object, **kwargs: object) -> list[MatmulOutcome]:
+@pytest.mark.parametrize("wrong", [(0, 1), (-1, 0), (3, 3)])
+def test_one_wrong_cycle_fails_the_run(
+    model: LlamaModel, request_: Request, wrong: tuple[int, int]
+) -> None:
+    def slow(*args: object, **kwargs: object) -> list[StreamedOutcome]:
         outcomes = numpy_slice(*args, **kwargs)  # type: ignore[arg-type]
         if not kwargs["waves"]:
-            outcomes[0] = replace(outcomes[0], cycles=outcomes[0].cycles + 1)
+            spans = outcomes[0].spans["tensor"]
+            issued, done = spans[1]
+            spans[1] = issued + wrong[0] * 1000, done + wrong[1]
         return outcomes
 
     report = run_demo(request_, model, backend(slow))
     assert not report.passed
-    assert any("prefill.attn_q: cycles must be" in line for line in report.summary())
+    expected = "prefill.attn_q: every command must end when the timing contract says"
+    assert any(expected in line for line in report.summary())
+    assert "did not end when the timing contract says" in render(report)
 
 
 def test_a_missing_result_fails_the_run(model: LlamaModel, request_: Request) -> None:
-    def lossy(*args: object, **kwargs: object) -> list[MatmulOutcome]:
+    def lossy(*args: object, **kwargs: object) -> list[StreamedOutcome]:
         return numpy_slice(*args, **kwargs)[:-1]  # type: ignore[arg-type]
 
     with pytest.raises(ValueError, match="zip"):
@@ -179,7 +190,7 @@ def test_an_interrupted_run_leaves_no_old_report(model: LlamaModel, request_: Re
     request_.folder.mkdir()
     (request_.folder / "report.html").write_text("of an earlier run")
 
-    def broken(*_: object, **__: object) -> list[MatmulOutcome]:
+    def broken(*_: object, **__: object) -> list[StreamedOutcome]:
         raise PoblanoError("no simulator")
 
     with pytest.raises(PoblanoError, match="no simulator"):
@@ -188,13 +199,14 @@ def test_an_interrupted_run_leaves_no_old_report(model: LlamaModel, request_: Re
 
 
 def test_products_that_do_not_fit_l1_are_cut(model: LlamaModel) -> None:
-    """In 64 KiB, rows and columns are cut until operands and results fit; nothing is lost."""
+    """In 64 KiB, rows are cut until activations and a chunk of weights fit; nothing is lost."""
     tiny = load("tiny")
-    layer = prepare(model, load_policy("mixed"), model.tokenizer.encode(PROMPT), 0)
+    prompt = model.tokenizer.encode(PROMPT) * 9
+    layer = prepare(model, load_policy("mixed"), prompt, 0)
     down = next(p for p in layer.products if p.name == "prefill.ffn_down")
     work = list(jobs(tiny, [down]))
-    assert len(work) > 2
-    assert sum(job.a.rows * job.b.rows for job in work) == down.reference.size
+    assert len(work) > 1
+    assert sum(job.a.rows for job in work) == len(prompt)
     outcomes = numpy_slice(tiny, work, waves=False, progress=lambda *_: None)
     by_name = {job.name: outcome for job, outcome in zip(work, outcomes, strict=True)}
     assert len(by_name) == len(work)
@@ -263,7 +275,7 @@ def test_the_command_ends_with_0(
 def test_the_command_ends_with_1_when_a_bit_is_wrong(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def erring(*args: object, **kwargs: object) -> list[MatmulOutcome]:
+    def erring(*args: object, **kwargs: object) -> list[StreamedOutcome]:
         outcomes = numpy_slice(*args, **kwargs)  # type: ignore[arg-type]
         if not kwargs["waves"]:
             outcomes[-1].d.view(np.uint32)[0, 0] ^= np.uint32(1 << 16)  # type: ignore[union-attr]

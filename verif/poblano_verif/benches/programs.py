@@ -54,11 +54,12 @@ async def _run(driver: SystemDriver, path: Path) -> None:
     start, length = (int(value) for value in job["results"])
     data = await driver.dump_hbm(0, start, length)
     first = run.events[0].cycle
+    spans: dict[str, Any] = {f"spans_{name}": np.array(run.spans[name]) - first for name in names}
     np.savez(
         path.with_suffix(".out.npz"),
         data=data,
         cycles=run.cycles,
         beats=np.array(run.beats),
         seconds=time.perf_counter() - began,
-        **{f"spans_{name}": np.array(run.spans[name]) - first for name in names},
+        **spans,
     )
