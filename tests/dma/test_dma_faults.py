@@ -112,7 +112,7 @@ FAULTS = {
         "with m.If(axi.arready | halted):",
     ),
     "an engine with a fault goes on": (
-        STORE,
+        "dma_store:narrow/verilator",
         "store.py",
         "& answers.w_rdy & ~halted",
         "& answers.w_rdy",

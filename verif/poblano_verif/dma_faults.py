@@ -138,6 +138,7 @@ async def silent_memory(dut: Any) -> None:
             if bench.fault["kind"]:
                 break
         assert 290 < bench.quiet < 310, f"patience of 300 cycles ended after {bench.quiet}"
+        await bench.dut.clock.edges(20)  # what is offered still stays
         bench.expect_fault(Fault.SILENCE, address=oldest * window if oldest else 8)
         await works_again(bench)
         await bench.reset(patience=0, behaviour=behaviour)
