@@ -50,8 +50,8 @@ class LineReader(Component):
         The memory's read port: a line index, and the line one cycle later.
     chunk_valid, chunk, chunk_kind, chunk_first, chunk_last:
         A chunk, the kind of its run, and whether it is the run's first or last.
-    outside:
-        1 for a cycle in which a line outside the memory is asked for.
+    outside, outside_address:
+        1 for a cycle in which a line outside the memory is asked for, and the line's address.
 
     Raises
     ------
@@ -79,6 +79,7 @@ class LineReader(Component):
                 "chunk_first": Out(1),
                 "chunk_last": Out(1),
                 "outside": Out(1),
+                "outside_address": Out(ADDRESS_WIDTH + 1),
             }
         )
 
@@ -120,6 +121,7 @@ class LineReader(Component):
             emits.eq(busy & (has_first | (last == first))),
             self.request.ready.eq(~busy | (emits & is_last)),
             self.outside.eq(reads & (line >= self.lines)),
+            self.outside_address.eq(line << offset_width),
             self.memory.valid.eq(reads & ~self.outside),
             self.memory.payload.eq(line),
         ]

@@ -42,8 +42,8 @@ class LineWriter(Component):
         Runs to write.
     memory:
         The memory's write port.
-    outside:
-        1 for a cycle in which a line outside the memory would be written.
+    outside, outside_address:
+        1 for a cycle in which a line outside the memory would be written, and the line's address.
 
     Raises
     ------
@@ -63,6 +63,7 @@ class LineWriter(Component):
                 "runs": In(stream.Signature(write_run_layout(most))),
                 "memory": Out(stream.Signature(write_layout(line, index_width), always_ready=True)),
                 "outside": Out(1),
+                "outside_address": Out(ADDRESS_WIDTH + 1),
             }
         )
 
@@ -93,6 +94,7 @@ class LineWriter(Component):
             window_strobes.eq(byte_shift_left(m, strobes, offset, 1, "strobes")),
             self.runs.ready.eq(second | ~straddles),
             self.outside.eq(self.runs.valid & (index >= self.lines)),
+            self.outside_address.eq(index << offset_width),
             self.memory.valid.eq(self.runs.valid & ~self.outside),
             self.memory.payload.address.eq(index),
             self.memory.payload.data.eq(window.word_select(second, 8 * self.line)),

@@ -239,5 +239,9 @@ class TensorEngine(Component):
             ~fsm.ongoing("Wait for a command")
             | Cat(~fetch.idle, fetched, ~sequencer.idle, in_array != 0, computed, draining).any()
         )
-        with m.If((reader.outside | writer.outside) & ~stopped):
-            m.d.sync += self.fault.kind.eq(Fault.ADDRESS)
+        for port in (reader, writer):
+            with m.If(port.outside & ~stopped):
+                m.d.sync += [
+                    self.fault.kind.eq(Fault.ADDRESS),
+                    self.fault.address.eq(port.outside_address),
+                ]

@@ -275,6 +275,9 @@ async def addresses_outside_l1(dut: Any) -> None:
         values = {**product.plan.values, name: size + bench.random.randrange(size)}
         await bench.driver.refuse(MATMUL.encode(values), 10_000)
         assert bench.fault == Fault.ADDRESS, f"{name} outside L1: fault {bench.fault}"
+        line = values[name] // bench.slice.l1.line * bench.slice.l1.line
+        found = int(dut.fault.value) >> 12 & ((1 << 40) - 1)
+        assert found == line, f"{name} outside L1 at {values[name]:#x}: address {found:#x}"
         if name == "d_codes":
             await bench.compare(range(size // bench.slice.l1.line), "results outside L1")
         else:
