@@ -253,14 +253,12 @@ async def counters(dut: Any) -> None:
     )
 
 
-@cocotb.test(timeout_time=LIMIT, timeout_unit="step")
+@cocotb.test(timeout_time=LIMIT, timeout_unit="step", skip=not cocotb.SIM_NAME.startswith("Icarus"))
 async def carries(dut: Any) -> None:
     """A lower word that is read keeps its upper word, although the counter carries meanwhile.
 
-    Only Icarus lets a test set a register inside; elsewhere there is nothing to see.
+    Only Icarus lets a test set a register inside.
     """
-    if not cocotb.SIM_NAME.startswith("Icarus"):
-        return
     bench = Bench(dut)
     await bench.start()
     low, high = (bench.map.offset(f"CYCLES_{half}") for half in ("LOW", "HIGH"))
