@@ -10,7 +10,8 @@ and a write `latency` cycles after its last beat.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 
 from poblano.axi_limits import BOUNDARY, MAX_BEATS
 from poblano.config import SliceConfiguration
@@ -21,6 +22,7 @@ __all__ = [
     "INDEX_BYTES",
     "INDEX_SHIFT",
     "MEMORY_LATENCY",
+    "MoveTimeline",
     "burst_window",
     "bursts_of_row",
     "load_gather_cycles",
@@ -144,27 +146,100 @@ class _Store(_Path):
         return answer
 
 
-def _cycles(
-    configuration: SliceConfiguration,
-    length: int,
-    rows: Iterable[_Row],
-    path: _Path,
-    index_waits: Iterable[int],
-) -> int:
-    """Return the cycles of a move; `index_waits` has the cycles that each row's index takes."""
-    outstanding = configuration.hbm.outstanding
-    over = deque([-1] * outstanding, outstanding)
-    walk = index = product = 0  # the cycle in which the row before left each register
-    issue = 0
-    for (hbm, l1), wait in zip(rows, index_waits, strict=False):
-        walk = max(walk + 1 + wait, index)
-        index = max(walk + 1, product)
-        product = max(index + 1, issue)
-        issue = max(issue, product)
-        for burst in bursts_of_row(hbm, l1, length, configuration.hbm.width):
-            issue = max(issue + 1, over[0] + 1, path.room)
-            over.append(path.burst(issue, *burst))
-    return path.end
+class MoveTimeline:
+    """When each of a sequence of moves of one half of the engine is done.
+
+    Moves overlap: rows of the next are walked while bursts of the one before are on their way.
+
+    Parameters
+    ----------
+    configuration:
+        The slice.
+    engine:
+        `load` or `store`.
+    latency:
+        Cycles of the memory.
+
+    Attributes
+    ----------
+    ready:
+        The first cycle in which the engine accepts another word.
+    """
+
+    def __init__(
+        self, configuration: SliceConfiguration, engine: str, latency: int = MEMORY_LATENCY
+    ) -> None:
+        self.configuration = configuration
+        self.ready = 0
+        path = {"load": _Load, "store": _Store}[engine]
+        self._path = path(configuration, latency)
+        outstanding = configuration.hbm.outstanding
+        self._over = deque([-1] * outstanding, outstanding)
+        # the cycle in which the row before left each register
+        self._walk = self._index = self._product = self._issue = 0
+
+    def run(
+        self,
+        values: Mapping[str, int],
+        indices: Sequence[int] | None = None,
+        accepted: int | None = None,
+    ) -> int:
+        """Return the cycle in which the engine reports the next move done.
+
+        Parameters
+        ----------
+        values:
+            The command's fields.
+        indices:
+            One a row for `gather` and `scatter`, else None.
+        accepted:
+            The cycle in which the engine accepts the word, by default `ready`.
+
+        Raises
+        ------
+        ValueError
+            If there is not an index a row, or the engine accepts no word in that cycle yet.
+        """
+        accepted = self.ready if accepted is None else accepted
+        if accepted < self.ready:
+            raise ValueError(f"a word can be accepted from cycle {self.ready}; got {accepted}")
+        self._walk = self.ready = max(accepted + 1, self._walk)
+        if indices is None:
+            rows, waits = _plain_rows(values), repeat(0)
+        else:
+            rows, waits = self._indexed_rows(values, indices)
+        width = self.configuration.hbm.width
+        for (hbm, l1), wait in zip(rows, waits, strict=False):
+            self._walk = max(self._walk + 1 + wait, self._index)
+            self._index = max(self._walk + 1, self._product)
+            self._product = max(self._index + 1, self._issue)
+            self._issue = max(self._issue, self._product)
+            for burst in bursts_of_row(hbm, l1, values["length"], width):
+                self._issue = max(self._issue + 1, self._over[0] + 1, self._path.room)
+                self._over.append(self._path.burst(self._issue, *burst))
+        return self._path.end
+
+    def _indexed_rows(
+        self, values: Mapping[str, int], indices: Sequence[int]
+    ) -> tuple[Iterator[_Row], Iterator[int]]:
+        """Return the rows, and the cycles that each row's index takes to be read."""
+        if len(indices) != values["rows"]:
+            raise ValueError(f"indices must be {values['rows']}, one a row, not {len(indices)}")
+        line = self.configuration.l1.line
+        rows = (
+            (
+                values["hbm"] + int(index) * values["hbm_row_stride"],
+                values["l1"] + number * values["l1_row_stride"],
+            )
+            for number, index in enumerate(indices)
+        )
+        waits = (
+            _INDEX_READ
+            if number == 0 or (values["indices"] + number * INDEX_BYTES) % line == 0
+            else 0
+            for number in range(len(indices))
+        )
+        return rows, waits
 
 
 def _plain_rows(values: Mapping[str, int]) -> Iterator[_Row]:
@@ -176,33 +251,15 @@ def _plain_rows(values: Mapping[str, int]) -> Iterator[_Row]:
             )
 
 
-def _rows_cycles(configuration: SliceConfiguration, values: Mapping[str, int], path: _Path) -> int:
-    count = values["planes"] * values["rows"]
-    no_waits = (0 for _ in range(count))
-    return _cycles(configuration, values["length"], _plain_rows(values), path, no_waits)
-
-
-def _indexed_cycles(
+def _alone(
     configuration: SliceConfiguration,
+    engine: str,
     values: Mapping[str, int],
-    path: _Path,
-    indices: Sequence[int],
+    latency: int,
+    indices: Sequence[int] | None = None,
 ) -> int:
-    if len(indices) != values["rows"]:
-        raise ValueError(f"indices must be {values['rows']}, one a row, not {len(indices)}")
-    rows = (
-        (
-            values["hbm"] + int(index) * values["hbm_row_stride"],
-            values["l1"] + number * values["l1_row_stride"],
-        )
-        for number, index in enumerate(indices)
-    )
-    begins_line = (
-        number == 0 or (values["indices"] + number * INDEX_BYTES) % configuration.l1.line == 0
-        for number in range(len(indices))
-    )
-    waits = (_INDEX_READ if begins else 0 for begins in begins_line)
-    return _cycles(configuration, values["length"], rows, path, waits)
+    """Return the cycles of a move alone; cycle 0 follows the acceptance of its word."""
+    return MoveTimeline(configuration, engine, latency).run(values, indices, accepted=0) - 1
 
 
 def load_rows_cycles(
@@ -212,7 +269,7 @@ def load_rows_cycles(
     latency: int = MEMORY_LATENCY,
 ) -> int:
     """Return the cycles of a `load.rows` from issue to the last byte in L1, alone."""
-    return _rows_cycles(configuration, values, _Load(configuration, latency))
+    return _alone(configuration, "load", values, latency)
 
 
 def load_gather_cycles(
@@ -223,7 +280,7 @@ def load_gather_cycles(
     latency: int = MEMORY_LATENCY,
 ) -> int:
     """Return the cycles of a `load.gather` with these indices, one a row, alone."""
-    return _indexed_cycles(configuration, values, _Load(configuration, latency), indices)
+    return _alone(configuration, "load", values, latency, indices)
 
 
 def store_rows_cycles(
@@ -233,7 +290,7 @@ def store_rows_cycles(
     latency: int = MEMORY_LATENCY,
 ) -> int:
     """Return the cycles of a `store.rows` from issue to its last write response, alone."""
-    return _rows_cycles(configuration, values, _Store(configuration, latency))
+    return _alone(configuration, "store", values, latency)
 
 
 def store_scatter_cycles(
@@ -244,4 +301,4 @@ def store_scatter_cycles(
     latency: int = MEMORY_LATENCY,
 ) -> int:
     """Return the cycles of a `store.scatter` with these indices, one a row, alone."""
-    return _indexed_cycles(configuration, values, _Store(configuration, latency), indices)
+    return _alone(configuration, "store", values, latency, indices)
