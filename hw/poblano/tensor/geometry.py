@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from poblano.arith.modes import operand_formats
 from poblano.config import SliceConfiguration
@@ -44,7 +45,7 @@ class Side:
         """Bytes of a panel entry: the largest codes of one sub-tile."""
         return self.rows * self.block_bytes
 
-    @property
+    @cached_property
     def chunk(self) -> int:
         """Bytes that arrive at once: the largest divisor of an entry that a line can hold."""
         return max(n for n in range(1, min(self.entry, self.line) + 1) if self.entry % n == 0)
@@ -56,20 +57,20 @@ class Geometry:
 
     configuration: SliceConfiguration
 
-    @property
+    @cached_property
     def wide(self) -> bool:
         """Whether any operand format takes 8 bits an element."""
         return any(
             fmt.storage_bits == 8 for fmt in operand_formats(self.configuration.tensor.formats)
         )
 
-    @property
+    @cached_property
     def a(self) -> Side:
         """The side of operand A, and of the rows of results."""
         tensor = self.configuration.tensor
         return Side(tensor.rows, tensor.tile_rows, self.wide, self.configuration.l1.line)
 
-    @property
+    @cached_property
     def b(self) -> Side:
         """The side of operand B, and of the columns of results."""
         tensor = self.configuration.tensor
