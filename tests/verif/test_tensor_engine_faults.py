@@ -1,4 +1,4 @@
-"""Faults planted in the slice's hardware, each of which the slice bench must find."""
+"""Faults planted in the tensor engine, each of which its bench must find."""
 
 import os
 import shutil
@@ -36,10 +36,25 @@ FAULTS = {
         "fetch.panel_free.eq(~full | sequencer.panel_done)",
         "fetch.panel_free.eq(3)",
     ),
-    "the second panel follows the first command": (
+    "panels are counted anew for every command": (
+        "tensor/fetch.py",
+        "m.d.sync += busy.eq(1)",
+        "m.d.sync += [busy.eq(1), panel.eq(0)]",
+    ),
+    "a command begins while another is in the array": (
         "tensor/engine.py",
-        "m.d.sync += filling.eq(0)",
-        "pass",
+        "fetched & sequencer.idle & (in_array == 0) & ~computed",
+        "fetched & sequencer.idle & ~computed",
+    ),
+    "the drain takes a job before the last results left": (
+        "tensor/engine.py",
+        "empty.eq(drain.done & results.empty)",
+        "empty.eq(drain.done)",
+    ),
+    "a job is overwritten before the drain took it": (
+        "tensor/engine.py",
+        "(in_array == 0) & ~computed",
+        "(in_array == 0)",
     ),
     "results past N are written": (
         "tensor/drain.py",
@@ -81,7 +96,7 @@ FAULTS = {
 
 
 def bench(folder: Path, file: str = "", old: str = "", new: str = ""):
-    """Run the bench of the tiny slice with one text in one source of the hardware replaced."""
+    """Run the bench of the tiny engine with one text in one source of the hardware replaced."""
     copy = folder / "hw" / "poblano"
     shutil.copytree(Path(poblano.__file__).parent, copy)
     if file:

@@ -21,8 +21,6 @@ __all__ = ["Span", "Trace", "simulate"]
 _IN_FLIGHT = 16
 """Commands that an engine may have accepted and not completed."""
 
-_RESTS = 1 << 62
-
 
 @dataclass(frozen=True)
 class Span:
@@ -163,7 +161,9 @@ class _Run:
         """Go from cycle to cycle in which something may happen."""
         cycle = -1
         while self._ends or any(queue.head for queue in self._queues):
-            cycle = max(cycle + 1, heapq.heappop(self._times)) if self._times else cycle + 1
+            while self._times[0] <= cycle:
+                heapq.heappop(self._times)
+            cycle = self._times[0]
             self._complete(cycle)
             self._fetcher.advance(cycle)
             granted = False
@@ -216,21 +216,16 @@ class _Run:
         return bool(waits)
 
     def _wake(self, cycle: int) -> None:
-        """Note the next cycle in which a queue may issue, whatever semaphores say."""
-        nearest = _RESTS
+        """Note the next cycle in which a queue may issue; ends of commands are noted already."""
         for queue in self._queues:
             if queue.head is None:
                 continue
             visible = self._fetcher.visible[queue.index]
-            fetched = visible[0] if visible else cycle + 1
-            nearest = min(nearest, max(fetched, queue.timeline.ready, cycle + 1))
-            if max(fetched, queue.timeline.ready) <= cycle and not self._blocked(queue):
-                nearest = cycle + 1
-        waiting = [queue for queue in self._queues if queue.head is not None]
-        if waiting and all(self._asleep(queue, cycle) for queue in waiting):
-            return
-        if nearest < _RESTS:
-            heapq.heappush(self._times, nearest)
+            may = max(visible[0] if visible else cycle + 1, queue.timeline.ready)
+            if may > cycle:
+                heapq.heappush(self._times, may)
+            elif not self._blocked(queue):
+                heapq.heappush(self._times, cycle + 1)
 
     def _blocked(self, queue: _Queue) -> bool:
         """Whether only the end of a command can let the first command of a queue go on."""
@@ -238,9 +233,3 @@ class _Run:
         _, values = queue.head
         lacking = any(self._semaphores[s] < count for s, count in _pairs(values, "wait"))
         return lacking or len(queue.ends) == _IN_FLIGHT
-
-    def _asleep(self, queue: _Queue, cycle: int) -> bool:
-        """Whether a queue has a word at hand and nothing but an end can let it go on."""
-        visible = self._fetcher.visible[queue.index]
-        ready = bool(visible) and visible[0] <= cycle and queue.timeline.ready <= cycle
-        return ready and self._blocked(queue)

@@ -253,7 +253,11 @@ async def counters(dut: Any) -> None:
     )
 
 
-@cocotb.test(timeout_time=LIMIT, timeout_unit="step", skip=not cocotb.SIM_NAME.startswith("Icarus"))
+SIMULATOR: str = getattr(cocotb, "SIM_NAME", "")
+"""The simulator; empty where the bench's tests are only listed."""
+
+
+@cocotb.test(timeout_time=LIMIT, timeout_unit="step", skip=SIMULATOR.startswith("Verilator"))
 async def carries(dut: Any) -> None:
     """A lower word that is read keeps its upper word, although the counter carries meanwhile.
 
