@@ -283,6 +283,7 @@ _REGISTERS = {
         _register_file("slice.hbm.ports=3", "slice.host.semaphores=5"), {"verilator": {}}
     ),
 }
+_CARRIES = {"tiny": Variant(_register_file(), {"icarus": {}})}
 _WINDOWS = {
     "tiny": Variant(_host_window(), {"verilator": {}, "icarus": {}}),
     "whole_line": Variant(_host_window("slice.host.width=64 B"), {"verilator": {}}),
@@ -401,6 +402,7 @@ BLOCKS: Mapping[str, Block] = {
         Block("fp32_to_bf16", "rounding of binary32 to BF16", _BF16S),
         Block("mx_quantiser", "quantiser of a block to any of several MX formats", _QUANTISERS),
         Block("host_registers", "register map on AXI4-Lite", _REGISTERS),
+        Block("register_carry", "counters of the register map that carry", _CARRIES),
         Block("host_window", "AXI4 window of the host on L1", _WINDOWS),
         Block("dma_load", "DMA engine, HBM to L1", _dmas("load")),
         Block("dma_store", "DMA engine, L1 to HBM", _dmas("store")),

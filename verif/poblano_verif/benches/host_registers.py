@@ -251,29 +251,3 @@ async def counters(dut: Any) -> None:
         for f in word.register.fields
         if f.access is Access.COUNTER
     )
-
-
-SIMULATOR: str = getattr(cocotb, "SIM_NAME", "")
-"""The simulator; empty where the bench's tests are only listed."""
-
-
-@cocotb.test(timeout_time=LIMIT, timeout_unit="step", skip=SIMULATOR.startswith("Verilator"))
-async def carries(dut: Any) -> None:
-    """A lower word that is read keeps its upper word, although the counter carries meanwhile.
-
-    Only Icarus lets a test set a register inside.
-    """
-    bench = Bench(dut)
-    await bench.start()
-    low, high = (bench.map.offset(f"CYCLES_{half}") for half in ("LOW", "HIGH"))
-    dut.cycles_count.value = (7 << 32) - 3
-    await bench.dut.clock.edges(2)
-    assert await bench.master.read(low) == (0xFFFF_FFFD, OKAY)
-    dut.cycles.value = 1
-    bench.model.activity = 1.0
-    await bench.dut.clock.edges(20)
-    bench.model.activity = 0.0
-    await bench.dut.clock.edges(2)
-    assert await bench.master.read(high) == (6, OKAY)
-    assert (await bench.master.read(low))[0] < 30
-    assert await bench.master.read(high) == (7, OKAY)
