@@ -174,7 +174,12 @@ def _simulation() -> dict[str, Figure]:
 MEASUREMENTS: tuple[Measurement, ...] = (
     Measurement(("tensor.prefill_utilisation",), _prefill_utilisation),
     Measurement(
-        ("tensor.decode_port_utilisation", "tensor.prefill_from_hbm_utilisation"), _utilisations
+        (
+            "tensor.decode_port_utilisation",
+            "tensor.prefill_from_hbm_utilisation",
+            "simulator.cycle_error",
+        ),
+        _utilisations,
     ),
     Measurement(("timing.contract_mismatches", "dma.unaligned_efficiency"), _contract),
     Measurement(("emit.array16_s",), _emit_array(16)),

@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from poblano.config import load
+from poblano.config import Configuration, load
 from poblano.dma.timing import MEMORY_LATENCY
 from poblano_flow.build_cache import build_root
 from poblano_flow.matmul_job import MatmulJob
-from poblano_flow.run_streamed import build_system, plan_job, run_streamed
+from poblano_flow.run_streamed import build_system, plan_job, program_of, run_streamed
 from poblano_flow.simulate import run
 from poblano_flow.streamed_timing import check_contract
 from poblano_golden.blocks import MxTensor, quantise
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import MXFP4
 from poblano_golden.matmul import matmul, result
+from poblano_sw.simulator import Memories, simulate
 
 __all__ = ["contract", "utilisations"]
 
@@ -50,6 +51,8 @@ def _job(name: str, m: int) -> MatmulJob:
 def utilisations() -> Figures:
     """Return the utilisation of the HBM port in decode, and of the larger bound in prefill.
 
+    And how far the simulator's cycles are from the RTL's.
+
     Raises
     ------
     AssertionError
@@ -59,6 +62,7 @@ def utilisations() -> Figures:
     tensor, width = configuration.slice.tensor, configuration.slice.hbm.width
     jobs = [_job("decode", 1), _job("prefill", PREFILL)]
     used: list[tuple[float, float, str]] = []
+    errors: list[float] = []
     for job, outcome in zip(jobs, run_streamed(configuration, jobs), strict=True):
         wanted, found = result(matmul(job.a, job.b), MXFP4, "even"), outcome.d
         assert isinstance(wanted, MxTensor)
@@ -78,13 +82,38 @@ def utilisations() -> Figures:
             f"({outcome.cycles} to the last response), {sum(outcome.beats)} beats, bit exact"
         )
         used.append((port, macs, how))
+        errors.append(abs(_simulated(configuration, job) / outcome.cycles - 1))
     (decode, _, decode_how), (port, macs, prefill_how) = used
     return {
         "tensor.decode_port_utilisation": _figure(decode, "bench", decode_how),
         "tensor.prefill_from_hbm_utilisation": _figure(
             max(port, macs), "bench", f"{prefill_how}; of the tensor engine, the larger bound"
         ),
+        "simulator.cycle_error": _figure(
+            max(errors),
+            "bench",
+            "the simulator's cycles against the RTL's, the larger difference of the two streamed "
+            "matrices, contention for L1 and for the memory's bus included in the RTL's",
+        ),
     }
+
+
+def _simulated(configuration: Configuration, job: MatmulJob) -> int:
+    """Return the cycles of a job in the simulator, whose results must be the golden ones.
+
+    Raises
+    ------
+    AssertionError
+        If a byte differs.
+    """
+    plan = plan_job(configuration, job)
+    memories = Memories(configuration.slice, plan.hbm_end)
+    for address, data in plan.images(job.a, job.b):
+        memories.hbm[0][address : address + len(data)] = data
+    trace = simulate(configuration, program_of(configuration, plan), memories)
+    if not np.array_equal(memories.hbm[0][plan.hbm_d :], plan.golden_bytes(job.a, job.b)):
+        raise AssertionError("the simulator must agree with the numpy model")
+    return trace.cycles
 
 
 def contract() -> Figures:
