@@ -66,7 +66,7 @@ def run_tests(
 
       poblano test --sim verilator
       poblano test -k "fp32 and not million" --seed 7
-      poblano test -k slice:tiny/verilator/random_products --waves
+      poblano test -k tensor_engine:tiny/verilator/random_products --waves
     """
     from poblano_flow.regression import Settings, results_path, run_all
     from poblano_flow.selection import plan, plan_file
