@@ -9,9 +9,9 @@ from pathlib import Path
 from poblano.arith.modes import LANES
 from poblano.config import Configuration
 from poblano.tensor.geometry import Geometry
-from poblano_flow.area import VARIABLE, find_liberty
 from poblano_flow.area_figures import unit_area
 from poblano_flow.demo_report import AreaRow
+from poblano_flow.synthesis.liberty import VARIABLE, find_liberty
 from poblano_golden.errors import PoblanoError
 
 __all__ = ["estimate"]

@@ -16,8 +16,10 @@ from poblano.arith.operand import OperandDecoder
 from poblano.component import Component
 from poblano.config import TensorConfiguration, load
 from poblano.tensor.unit import TensorUnit
-from poblano_flow.area import RELAXED, AreaResult, find_liberty, gate_equivalents
+from poblano_flow.area import AreaResult, gate_equivalents
 from poblano_flow.emission import emit
+from poblano_flow.synthesis.liberty import find_liberty
+from poblano_flow.synthesis.mapping import RELAXED
 from poblano_golden.formats import BLOCK_SIZE
 
 __all__ = ["Dot32", "UnitArea", "component_area", "dot32_area", "figures", "unit_area"]
@@ -134,7 +136,7 @@ def figures() -> dict[str, dict[str, Any]]:
         If the library is not where POBLANO_LIBERTY_DIR says.
     """
     liberty = [find_liberty("nangate45_typ")]
-    script = "Nangate 45 typical, NAND2_X1 = 1 GE, flatten, synth, ABC script of poblano_flow.area"
+    script = "Nangate 45 typical, NAND2_X1 = 1 GE, flatten, synth, ABC script of `poblano synth`"
     dot = dot32_area(liberty)
     unit = unit_area(load("bench", []).slice.tensor, liberty)
     share = f"with its share of the decoders of {unit.tensor.rows}x{unit.tensor.cols} units"

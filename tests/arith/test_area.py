@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from poblano_flow.area import find_liberty, gate_area, gate_equivalents
+from poblano_flow.area import gate_equivalents
 from poblano_flow.area_figures import figures
+from poblano_flow.synthesis.liberty import find_liberty, gate_area
 from poblano_golden.errors import PoblanoError
 
 TABLE = """({name}) {{
@@ -75,7 +76,8 @@ endmodule
 
 
 @pytest.fixture
-def library(tmp_path):
+def library(tmp_path, monkeypatch):
+    monkeypatch.setenv("POBLANO_BUILD_DIR", str(tmp_path / "build"))
     path = tmp_path / "small.lib"
     path.write_text(LIBRARY)
     return path
@@ -137,6 +139,6 @@ def test_a_broken_package_is_named(tmp_path, monkeypatch):
 
 def test_an_error_of_yosys_is_an_error(library):
     with pytest.raises(
-        PoblanoError, match=r"^Yosys must end without an error; got ERROR: .*missing"
+        PoblanoError, match=r"^missing: Yosys must end without an error; got ERROR: .*missing"
     ):
         gate_equivalents(MODULE, "missing", [library])
