@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["F32", "F64", "I64", "U8", "U16", "U32", "require_dtype"]
+__all__ = ["F32", "F64", "I8", "I64", "U8", "U16", "U32", "require_dtype"]
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
+I8 = NDArray[np.int8]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 U16 = NDArray[np.uint16]

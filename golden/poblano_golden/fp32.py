@@ -1,4 +1,4 @@
-"""Binary32 arithmetic as the hardware does it, and conversion to BF16 and FP16.
+"""Binary32 arithmetic as the hardware does it, and conversion to and from BF16, FP16 and INT8.
 
 Each operation is the IEEE 754-2019 binary32 operation: one rounding to nearest even, subnormals
 kept, no exception flags, and every NaN result is 0x7FC00000. There is no fused multiply-add.
@@ -12,21 +12,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poblano_golden.arrays import F32, F64, U16, require_dtype
+from poblano_golden.arrays import F32, F64, I8, U16, require_dtype
 
 __all__ = [
+    "absolute",
     "add",
     "ascending_sum",
     "canonical",
+    "equal",
     "from_bf16_bits",
     "from_float64",
     "from_fp16_bits",
+    "from_int8",
+    "less",
+    "less_equal",
     "maximum",
     "minimum",
     "multiply",
+    "negate",
+    "select",
     "subtract",
     "to_bf16_bits",
     "to_fp16_bits",
+    "to_int8",
 ]
 
 NAN_BITS = 0x7FC00000
@@ -54,6 +62,43 @@ def multiply(a: F32, b: F32) -> F32:
     _check(a, b)
     with np.errstate(all="ignore"):
         return canonical(a * b)
+
+
+def negate(x: F32) -> F32:
+    """Return -x: the sign of a zero changes too."""
+    _check(x)
+    return canonical(-x)
+
+
+def absolute(x: F32) -> F32:
+    """Return |x|."""
+    _check(x)
+    return canonical(np.abs(x))
+
+
+def equal(a: F32, b: F32) -> NDArray[np.bool_]:
+    """Return whether a = b: -0 equals +0, and nothing equals a NaN."""
+    _check(a, b)
+    return np.equal(a, b)
+
+
+def less(a: F32, b: F32) -> NDArray[np.bool_]:
+    """Return whether a < b: -0 equals +0, and it is false of a NaN."""
+    _check(a, b)
+    return np.less(a, b)
+
+
+def less_equal(a: F32, b: F32) -> NDArray[np.bool_]:
+    """Return whether a <= b: -0 equals +0, and it is false of a NaN."""
+    _check(a, b)
+    return np.less_equal(a, b)
+
+
+def select(condition: NDArray[np.bool_], a: F32, b: F32) -> F32:
+    """Return a where the condition holds, otherwise b; what is not chosen has no effect."""
+    require_dtype("condition", condition, np.bool_)
+    _check(a, b)
+    return canonical(np.where(condition, a, b))
 
 
 def maximum(a: F32, b: F32) -> F32:
@@ -122,6 +167,18 @@ def from_fp16_bits(bits: U16) -> F32:
     require_dtype("bits", bits, np.uint16)
     with np.errstate(all="ignore"):
         return canonical(np.asarray(bits).view(np.float16).astype(np.float32))
+
+
+def to_int8(x: F32) -> I8:
+    """Return `x` rounded to the nearest integer, ties to even, within -128 to 127; NaN gives 0."""
+    _check(x)
+    return np.clip(np.rint(np.nan_to_num(x)), -128, 127).astype(np.int8)
+
+
+def from_int8(x: I8) -> F32:
+    """Return int8 numbers as float32: exact, zero is +0."""
+    require_dtype("x", x, np.int8)
+    return np.asarray(x).astype(np.float32)
 
 
 def _order(x: F32) -> NDArray[np.int32]:

@@ -13,6 +13,7 @@ from poblano_flow.simulate import build, run
 MODULES = (
     "poblano.arith.lanes",
     "poblano.arith.datapath",
+    "poblano.arith.fp32_fields",
     "poblano.arith.columns",
     "poblano.arith.operand",
     "poblano.arith.four_bit_sum",
@@ -57,10 +58,10 @@ FAULTS = {
         "C(0, 1)",
     ),
     "adder: far operands are near": ("adder", "fp32_adder", "Mux(far, 0, ", "Mux(0, 0, "),
-    "adder: subnormals have exponent 0": ("adder", "fp32_adder", "field[0] | ~normal", "field[0]"),
+    "adder: subnormals have exponent 0": ("adder", "fp32_fields", "field[0] | ~normal", "field[0]"),
     "adder: subnormals have a leading one": (
         "adder",
-        "fp32_adder",
+        "fp32_fields",
         "Cat(number[:_FRACTION], normal)",
         "Cat(number[:_FRACTION], 1)",
     ),

@@ -85,6 +85,9 @@ def test_no_warning_escapes():
         assert np.isinf(fp32.multiply(big, big)).all()
         assert np.isnan(fp32.subtract(floats([0x7F800000]), floats([0x7F800000]))).all()
         assert np.isnan(fp32.maximum(nan, big)).all()
+        assert np.isnan(fp32.absolute(nan)).all()
+        assert not fp32.less(nan, big).any()
+        assert fp32.to_int8(nan)[0] == 0
         assert fp32.from_float64(np.array([1e-46, 1e300]))[1] == np.inf
 
 
@@ -176,6 +179,62 @@ def test_fp16():
     assert (bits_of(back)[nan] == exact.NAN).all()
 
 
+def numbers():
+    """Return corners of every kind, and random numbers."""
+    rng = np.random.default_rng(8)
+    return np.concatenate([CORNERS, rng.integers(0, 1 << 32, 5000)]).astype(np.uint32)
+
+
+def test_signs():
+    bits = numbers()
+    nan = np.isnan(floats(bits))
+    for operation, expected in (
+        (fp32.negate, bits ^ (1 << 31)),
+        (fp32.absolute, bits & 0x7FFFFFFF),
+    ):
+        found = bits_of(operation(floats(bits)))
+        np.testing.assert_array_equal(found, np.where(nan, exact.NAN, expected))
+
+
+COMPARISONS = {
+    fp32.less: lambda x, y: x < y,
+    fp32.less_equal: lambda x, y: x <= y,
+    fp32.equal: lambda x, y: x == y,
+}
+"""Exact numbers compare as IEEE 754 wants: -0 is +0 there, and a NaN is in no relation."""
+
+
+@pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda f: f.__name__)
+def test_comparison(comparison):
+    a, b = pairs()
+    found = comparison(floats(a), floats(b))
+    relation = COMPARISONS[comparison]
+    values = ((exact.value32(int(x)), exact.value32(int(y))) for x, y in zip(a, b, strict=True))
+    np.testing.assert_array_equal(found, [relation(x, y) for x, y in values])
+
+
+def test_select_takes_one_side_whatever_the_other_is():
+    a, b = numbers(), numbers()[::-1].copy()
+    condition = np.arange(len(a)) % 3 == 0
+    found = bits_of(fp32.select(condition, floats(a), floats(b)))
+    chosen = np.where(condition, a, b)
+    np.testing.assert_array_equal(found, np.where(np.isnan(floats(chosen)), exact.NAN, chosen))
+
+
+def test_int8():
+    halves = np.arange(-600, 601).astype(np.float32) / 4
+    x = np.concatenate([halves, np.nextafter(halves, np.float32(np.inf)), floats(numbers())])
+    finite = np.isfinite(x)
+    expected = [min(max(round(Fraction(float(v))), -128), 127) for v in x[finite]]
+    np.testing.assert_array_equal(fp32.to_int8(x)[finite], expected)
+    special = floats([0x7F800000, 0xFF800000, 0x7F800001, 0xFFC00000])
+    np.testing.assert_array_equal(fp32.to_int8(special), [127, -128, 0, 0])
+    every = np.arange(-128, 128).astype(np.int8)
+    np.testing.assert_array_equal(fp32.from_int8(every).astype(np.int64), every)
+    np.testing.assert_array_equal(fp32.to_int8(fp32.from_int8(every)), every)
+    assert bits_of(fp32.from_int8(np.zeros(1, np.int8)))[0] == 0
+
+
 def test_bad_input_is_refused_by_name():
     one = np.ones(1, np.float32)
     for operation in REFERENCES:
@@ -183,3 +242,7 @@ def test_bad_input_is_refused_by_name():
             operation(one, np.ones(1))
     with pytest.raises(ValueError, match=r"^bits must be a numpy array of uint16, not uint32$"):
         fp32.from_bf16_bits(np.ones(1, np.uint32))
+    with pytest.raises(ValueError, match=r"^x must be a numpy array of int8, not float32$"):
+        fp32.from_int8(one)
+    with pytest.raises(ValueError, match=r"^condition must be a numpy array of bool, not float32$"):
+        fp32.select(one, one, one)

@@ -14,12 +14,18 @@ from amaranth.lib.wiring import In, Out
 
 from poblano.arith.dot_product import DotProduct
 from poblano.arith.fp32_adder import Fp32Adder
+from poblano.arith.fp32_compare import Fp32Compare
+from poblano.arith.fp32_multiplier import Fp32Multiplier
 from poblano.arith.fp32_round import Fp32Round
 from poblano.arith.fp32_to_bf16 import Fp32ToBf16
+from poblano.arith.fp32_to_fp16 import Fp32ToFp16
+from poblano.arith.fp32_to_int8 import Fp32ToInt8
 from poblano.arith.lanes import LanePlan
 from poblano.arith.operand import OperandDecoder
+from poblano.arith.to_fp32 import Bf16ToFp32, Fp16ToFp32, Int8ToFp32
 from poblano.component import Component, once
 from poblano.tensor.unit import TensorUnit
+from poblano.vector.elementary import Elementary
 
 __all__ = ["DecodedDotProduct", "DecodedUnit", "SideBySide"]
 
@@ -99,7 +105,22 @@ def _decode(m: Module, outer: Any, inner: Any, platform: Any) -> None:
 
 _BLOCKS: dict[str, type[Component]] = {
     block.__name__: block
-    for block in (DecodedDotProduct, DecodedUnit, Fp32Adder, Fp32Round, Fp32ToBf16, OperandDecoder)
+    for block in (
+        Bf16ToFp32,
+        DecodedDotProduct,
+        DecodedUnit,
+        Elementary,
+        Fp16ToFp32,
+        Fp32Adder,
+        Fp32Compare,
+        Fp32Multiplier,
+        Fp32Round,
+        Fp32ToBf16,
+        Fp32ToFp16,
+        Fp32ToInt8,
+        Int8ToFp32,
+        OperandDecoder,
+    )
 }
 
 

@@ -173,6 +173,9 @@ _DOT = "poblano.arith.dot_product:DotProduct"
 _UNIT = "poblano.tensor.unit:TensorUnit"
 _BF16 = "poblano.arith.fp32_to_bf16:Fp32ToBf16"
 _QUANTISER = "poblano.arith.mx_quantiser:MxQuantiser"
+_MULTIPLIER = "poblano.arith.fp32_multiplier:Fp32Multiplier"
+_COMPARE = "poblano.arith.fp32_compare:Fp32Compare"
+_ELEMENTARY = "poblano.vector.elementary:Elementary"
 
 _WIDE = {"width": 42, "exponents": range(-272, 253), "stages": 1}
 _NARROW = {"width": 14, "exponents": range(-256, 253), "infinities": True, "stages": 0}
@@ -226,6 +229,43 @@ _UNITS = {
 _BF16S = {
     "combinational": _arithmetic(_BF16, 32, {}),
     "million": _arithmetic(_BF16, 32, {}, nightly=True),
+}
+_MULTIPLIERS = {
+    "two_stages": _arithmetic(_MULTIPLIER, 16, {"stages": 2}),
+    "combinational": _arithmetic(_MULTIPLIER, 16, {"stages": 0}),
+    "million": _arithmetic(_MULTIPLIER, 16, {"stages": 2}, nightly=True),
+}
+_COMPARISONS = {
+    "combinational": _arithmetic(_COMPARE, 32, {}),
+    "million": _arithmetic(_COMPARE, 32, {}, nightly=True),
+}
+_CONVERSIONS = {
+    "fp32_to_fp16": _arithmetic("poblano.arith.fp32_to_fp16:Fp32ToFp16", 32, {}),
+    "fp32_to_int8": _arithmetic("poblano.arith.fp32_to_int8:Fp32ToInt8", 32, {}),
+    "bf16_to_fp32": _arithmetic("poblano.arith.to_fp32:Bf16ToFp32", 32, {}, icarus=False),
+    "fp16_to_fp32": _arithmetic("poblano.arith.to_fp32:Fp16ToFp32", 32, {}, icarus=False),
+    "int8_to_fp32": _arithmetic("poblano.arith.to_fp32:Int8ToFp32", 32, {}),
+    "million_to_fp16": _arithmetic("poblano.arith.fp32_to_fp16:Fp32ToFp16", 32, {}, nightly=True),
+    "million_to_int8": _arithmetic("poblano.arith.fp32_to_int8:Fp32ToInt8", 32, {}, nightly=True),
+}
+
+
+def _elementary(
+    *functions: str, stages: int, icarus: bool = False, nightly: bool = False
+) -> Variant:
+    parameters = {"functions": functions, "stages": stages}
+    return _arithmetic(_ELEMENTARY, 8, parameters, icarus=icarus, nightly=nightly)
+
+
+_EVERY_FUNCTION = ("exp2", "exp", "sigmoid", "reciprocal", "reciprocal_sqrt")
+_ELEMENTARIES = {
+    "all": _elementary(*_EVERY_FUNCTION, stages=8, icarus=True),
+    "exp2": _elementary("exp2", stages=2, icarus=True),
+    "sigmoid": _elementary("sigmoid", stages=3),
+    "reciprocal": _elementary("reciprocal", stages=4),
+    "reciprocal_sqrt": _elementary("reciprocal_sqrt", stages=0),
+    "softmax": _elementary("reciprocal", "exp", stages=5),
+    "million": _elementary(*_EVERY_FUNCTION, stages=4, nightly=True),
 }
 
 
@@ -400,6 +440,10 @@ BLOCKS: Mapping[str, Block] = {
         Block("dot_product", "exact dot product of two MX blocks", _DOTS),
         Block("tensor_unit", "dot product, rounding and accumulation", _UNITS),
         Block("fp32_to_bf16", "rounding of binary32 to BF16", _BF16S),
+        Block("fp32_multiplier", "binary32 multiplier", _MULTIPLIERS),
+        Block("fp32_compare", "comparison, maximum and minimum of binary32", _COMPARISONS),
+        Block("conversion", "binary32 to a narrow format or from it", _CONVERSIONS),
+        Block("elementary", "exponentials, roots, reciprocal and sigmoid", _ELEMENTARIES),
         Block("mx_quantiser", "quantiser of a block to any of several MX formats", _QUANTISERS),
         Block("host_registers", "register map on AXI4-Lite", _REGISTERS),
         Block("register_carry", "counters of the register map that carry", _CARRIES),

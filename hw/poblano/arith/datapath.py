@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from amaranth.hdl import *
 
-__all__ = ["carry_save", "checked_stages", "delayed", "full_adder", "normalise"]
+__all__ = ["carry_save", "checked_stages", "delayed", "full_adder", "normalise", "shift_right"]
 
 
 def checked_stages(name: str, stages: int, most: int) -> int:
@@ -73,6 +73,30 @@ def normalise(
     count = Signal(stages, name=f"{name}_count")
     m.d.comb += count.eq(Cat(moves))
     return value, count  # type: ignore[return-value]
+
+
+def shift_right(m: Module, value: Value, distance: Value, name: str) -> tuple[Value, Value]:
+    """Shift `value` right by any unsigned distance.
+
+    Returns
+    -------
+    The shifted value, and whether a 1 fell off.
+    """
+    width = len(value)
+    stages = min(width.bit_length(), len(distance))
+    far = distance[stages:].any() if len(distance) > stages else C(0, 1)
+    lost: Value = C(0, 1)
+    for k in range(stages):
+        step = min(1 << k, width)
+        moves, fell = Signal(name=f"{name}_moves_{k}"), Signal(name=f"{name}_lost_{k}")
+        shifted = Signal(width, name=f"{name}_{k}")
+        m.d.comb += [
+            moves.eq(distance[k] | far),
+            shifted.eq(Mux(moves, value >> step, value)),
+            fell.eq(lost | (moves & value[:step].any())),
+        ]
+        value, lost = shifted, fell
+    return value, lost
 
 
 def full_adder(m: Module, a: Value, b: Value, c: Value, name: str) -> tuple[Signal, Signal]:

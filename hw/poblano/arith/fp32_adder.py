@@ -6,6 +6,7 @@ from amaranth.hdl import *
 from amaranth.lib.wiring import In, Out
 
 from poblano.arith.datapath import checked_stages, delayed, normalise
+from poblano.arith.fp32_fields import unpack
 from poblano.component import Component
 from poblano_golden.formats import FP32
 
@@ -57,8 +58,8 @@ class Fp32Adder(Component):
             large.eq(Mux(swap, self.b, self.a)),
             small.eq(Mux(swap, self.a, self.b)),
         ]
-        large_exponent, large_significand = _unpack(m, large, "large")
-        small_exponent, small_significand = _unpack(m, small, "small")
+        large_exponent, large_significand = unpack(m, large, "large")
+        small_exponent, small_significand = unpack(m, small, "small")
         distance = Signal(FP32.exponent_bits)
         m.d.comb += distance.eq(large_exponent - small_exponent)
         aligned = self._align(m, small_significand, distance)
@@ -154,20 +155,6 @@ class Fp32Adder(Component):
             )
         )
         return result
-
-
-def _unpack(m: Module, number: Value, name: str) -> tuple[Signal, Signal]:
-    """Return the exponent, 1 for subnormals, and the significand with its leading bit."""
-    field = number[_FRACTION:31]
-    exponent = Signal(FP32.exponent_bits, name=f"{name}_exponent")
-    significand = Signal(_FRACTION + 1, name=f"{name}_significand")
-    normal = Signal(name=f"{name}_normal")
-    m.d.comb += [
-        normal.eq(field.any()),
-        exponent.eq(Cat(field[0] | ~normal, field[1:])),
-        significand.eq(Cat(number[:_FRACTION], normal)),
-    ]
-    return exponent, significand
 
 
 def _split(value: Value, *widths: int) -> list[Value]:

@@ -1,0 +1,1 @@
+"""The vector engine's elementary functions: exponentials, roots, reciprocals, sigmoid."""
