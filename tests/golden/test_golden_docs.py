@@ -7,9 +7,12 @@ from pathlib import Path
 import golden_exact as exact
 import numpy as np
 import pytest
+from test_golden_elementary import WORST
 
+from poblano_golden import elementary
 from poblano_golden.formats import BLOCK_SIZE, MX_FORMATS, MXFP4, SCALE_RULES, WIDE_FORMATS
 from poblano_golden.scales import scale_bytes
+from poblano_golden.table_polynomial import EXP2, RECIPROCAL, RECIPROCAL_SQRT
 
 HERE = Path(__file__).parent
 PAGE = (HERE.parents[1] / "docs" / "numerics.md").read_text()
@@ -57,6 +60,42 @@ def test_format_table(name):
 @pytest.mark.parametrize("name", WIDE_FORMATS)
 def test_wide_format_table(name):
     assert wide_row(name) in PAGE
+
+
+def special_name(x):
+    return {np.inf: "+inf", -np.inf: "-inf", 0.5: "0.5", 1: "1"}.get(float(x)) or (
+        "NaN" if np.isnan(x) else "-0" if np.signbit(x) else "+0"
+    )
+
+
+def function_row(name):
+    error, argument = WORST[name]
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan], np.float32)
+    cells = " | ".join(special_name(y) for y in getattr(elementary, name)(x))
+    return f"| `{name}` | {error:.6f} | {argument:08X} | {cells} |"
+
+
+def table_row(table, meaning):
+    widths = ", ".join(map(str, table.widths))
+    intervals = 1 << table.index_bits
+    return f"| `{table.name}` | {meaning} | {intervals} | {table.place_bits} | {widths} |"
+
+
+@pytest.mark.parametrize("name", WORST)
+def test_function_table(name):
+    assert function_row(name) in PAGE
+
+
+@pytest.mark.parametrize(
+    ("table", "meaning"),
+    [
+        (EXP2, "2^f"),
+        (RECIPROCAL, "2 / (1 + f)"),
+        (RECIPROCAL_SQRT, "2 / sqrt(m), m in [1, 4)"),
+    ],
+)
+def test_coefficient_table(table, meaning):
+    assert table_row(table, meaning) in PAGE
 
 
 SUMS = re.findall(r"^\| (mx\w+ x mx\w+) \|", PAGE, re.MULTILINE)

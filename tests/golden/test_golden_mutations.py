@@ -125,6 +125,49 @@ MUTATIONS = {
         "np.full(terms.shape[1:], -0.0, np.float32)",
     ),
     "sums run backwards": ("fp32.py", "for term in terms:", "for term in terms[::-1]:"),
+    "a NaN is ordered": ("fp32.py", "return np.less_equal(a, b)", "return ~np.less(b, a)"),
+    "INT8 wraps": (
+        "fp32.py",
+        "np.clip(np.rint(np.nan_to_num(x)), -128, 127)",
+        "np.rint(np.nan_to_num(x))",
+    ),
+    "INT8 rounds half away from zero": (
+        "fp32.py",
+        "np.rint(np.nan_to_num(x))",
+        "np.trunc(np.nan_to_num(x) + np.copysign(0.5, x))",
+    ),
+    "a table lacks half a unit": (
+        "table_polynomial.py",
+        "(start + half) >> dropped",
+        "start >> dropped",
+    ),
+    "a square comes from too few bits": (
+        "table_polynomial.py",
+        "square_bits: int = 13",
+        "square_bits: int = 7",
+    ),
+    "exponentials do not saturate": (
+        "elementary.py",
+        "exponent > _LARGE_EXPONENT",
+        "exponent > 200",
+    ),
+    "a negative power is not rounded down": (
+        "elementary.py",
+        "EXP2(power & (_ONE - 1)), power >> FRACTION_BITS",
+        "EXP2(power & (_ONE - 1)), np.fix(power / _ONE).astype(np.int64)",
+    ),
+    "subnormal arguments are not normalised": (
+        "elementary.py",
+        "np.where(np.isfinite(x) & (x != 0), np.abs(x), np.float32(1))",
+        "np.where(np.isfinite(x), np.maximum(np.abs(x), np.float32(2.0**-126)), np.float32(1))",
+    ),
+    "roots ignore odd exponents": ("elementary.py", "(exponent & 1) <<", "(exponent & 0) <<"),
+    "sigmoid's sum does not carry": ("elementary.py", "(total >> carry)", "total"),
+    "the root of -0 is +infinity": (
+        "elementary.py",
+        "np.copysign(np.float32(np.inf), x), root)",
+        "np.float32(np.inf), root)",
+    ),
     "blocks are added backwards": (
         "matmul.py",
         "for block in range(a.num_blocks):",
