@@ -38,6 +38,23 @@ def synth(
         int,
         typer.Option("--macro-bits", metavar="BITS", min=1, help="Memories from here are macros."),
     ] = 4096,
+    timing: Annotated[
+        list[str] | None,
+        typer.Option("--timing", "-t", metavar="MODULE", help="Time it by OpenSTA; repeatable."),
+    ] = None,
+    sdc: Annotated[
+        Path | None,
+        typer.Option("--sdc", metavar="FILE", help="In place of the emitted constraints."),
+    ] = None,
+    paths: Annotated[int, typer.Option("--paths", min=1, help="Worst paths to show.")] = 5,
+    activity: Annotated[
+        Path | None,
+        typer.Option("--activity", metavar="WAVE", help="FST or VCD: power of a simulation."),
+    ] = None,
+    scope: Annotated[
+        str | None,
+        typer.Option("--scope", help="Where the timed module stands in WAVE; default: outermost."),
+    ] = None,
     rows: Annotated[int, typer.Option("--rows", min=1, help="Modules in the table.")] = 25,
     output: Annotated[
         Path | None,
@@ -53,25 +70,51 @@ def synth(
     --macro-bits are SRAM macros. The library is --liberty, else --tech, else the PDK at $PDK_ROOT,
     else Debian's osu018. DIR gets area.json, area.csv, treemap.svg and the mapped netlists.
 
+    --timing names modules (`top` for the outermost) that OpenSTA times with everything below them,
+    by the emitted constraints and the technology's wires. Power is at a default activity, and with
+    --activity at that of a simulation too.
+
     [bold]Examples[/bold]
 
       poblano synth tiny
       poblano synth jalapeno --tech nangate45
       poblano synth --block fp32_adder --liberty mine.lib
+      poblano synth tiny --timing TensorUnit --timing OperandFetch
+      poblano synth --block fp32_adder -t top --activity waves.fst --scope top.adder
     """
     from rich.console import Console
 
     from poblano_flow.design import select
-    from poblano_flow.synthesis.run import print_area, synthesise_design, write_results
+    from poblano_flow.synthesis.run import (
+        print_area,
+        print_timings,
+        synthesise_design,
+        time_module,
+        timings_json,
+        write_results,
+    )
     from poblano_golden.errors import PoblanoError
 
     if name is not None and preset is not None:
         raise PoblanoError(f"give one of PRESET and --preset; got {name} and {preset}")
+    if (sdc or activity or scope) and len(timing or ()) != 1:
+        raise PoblanoError(
+            f"--sdc, --activity and --scope must go with one --timing; got {len(timing or ())}"
+        )
     console = Console()
     design = select(name or preset, config, overrides, block)
     area = synthesise_design(
         design, console, liberty=liberty, tech=tech, delay_ps=delay, macro_bits=macro_bits
     )
     print_area(area, design.label, console, rows)
-    folder = write_results(area, design.label, output, force=force, extra={})
+    frequency = None if design.configuration is None else design.configuration.frequency
+    timings = [
+        time_module(area, name, frequency, constraints=sdc, paths=paths, wave=activity, scope=scope)
+        for name in timing or ()
+    ]
+    print_timings(timings, console)
+    reports = {f"timing/{found.module}.rpt": found.report for found in timings}
+    if timings:
+        reports["timing.json"] = timings_json(timings)
+    folder = write_results(area, design.label, output, force=force, extra=reports)
     console.print(f"{folder}: area.json, area.csv, treemap.svg, netlist/*.v", soft_wrap=True)

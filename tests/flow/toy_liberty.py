@@ -26,6 +26,8 @@ HEADER = """library({name}) {{
   leakage_power_unit : "1nW";
   capacitive_load_unit(1, ff);
   nom_voltage : 1.0; nom_temperature : 25; nom_process : 1;
+  operating_conditions(typical) {{ process : 1; voltage : 1.0; temperature : 25; }}
+  default_operating_conditions : typical;
   slew_lower_threshold_pct_rise : 20; slew_upper_threshold_pct_rise : 80;
   slew_lower_threshold_pct_fall : 20; slew_upper_threshold_pct_fall : 80;
   input_threshold_pct_rise : 50; input_threshold_pct_fall : 50;

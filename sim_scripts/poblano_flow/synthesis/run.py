@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -12,12 +13,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from poblano_flow.build_cache import build_root
 from poblano_flow.design import Design
 from poblano_flow.output import MANIFEST, check_replaceable, digests, write_folder
+from poblano_flow.synthesis.activity import read_activity
 from poblano_flow.synthesis.hierarchy import DesignArea, synthesise
 from poblano_flow.synthesis.report import area_csv, area_json, area_table, header_lines
 from poblano_flow.synthesis.technology import select_library
+from poblano_flow.synthesis.timing import DEFAULT_ACTIVITY, Power, Timing, analyse
 from poblano_flow.synthesis.treemap import treemap_svg
 
-__all__ = ["print_area", "synthesise_design", "write_results"]
+__all__ = [
+    "print_area",
+    "print_timings",
+    "synthesise_design",
+    "time_module",
+    "timings_json",
+    "write_results",
+]
 
 
 def synthesise_design(
@@ -97,3 +107,67 @@ def print_area(area: DesignArea, label: str, console: Console, rows: int) -> Non
         console.print(line, highlight=False, soft_wrap=True)
     console.print()
     console.print(area_table(area, rows))
+
+
+def time_module(
+    design: DesignArea,
+    name: str,
+    frequency: int | None,
+    *,
+    constraints: Path | None,
+    paths: int,
+    wave: Path | None,
+    scope: str | None,
+) -> Timing:
+    """Time one module of a design; `top` is the outermost.
+
+    Parameters
+    ----------
+    design, name:
+        The design, and the module's name or kind.
+    frequency, constraints, paths:
+        As in `analyse`.
+    wave, scope:
+        A simulation of the design, and where the module stands in it.
+
+    Raises
+    ------
+    PoblanoError
+        If there is no such module, or it cannot be timed.
+    """
+    area = design.top if name == "top" else design.find(name)
+    activity = None if wave is None else read_activity(wave, scope, design, area)
+    return analyse(design, area, frequency, constraints=constraints, paths=paths, activity=activity)
+
+
+def print_timings(timings: Sequence[Timing], console: Console) -> None:
+    """Print clock, power and the worst paths of every timed module."""
+    for timing in timings:
+        console.print(
+            f"\n{timing.module}: clock of {timing.period:g} ns, no slack at "
+            f"{timing.shortest_period:.3f} ns; power {_power(timing.default_power)} at "
+            f"{DEFAULT_ACTIVITY:g} transitions a cycle (assumed); {timing.tool}, before layout",
+            highlight=False, soft_wrap=True,
+        )  # fmt: skip
+        if timing.measured_power is not None:
+            console.print(
+                f"  {_power(timing.measured_power)} at the activity of {timing.activity_source}",
+                highlight=False, soft_wrap=True,
+            )  # fmt: skip
+        for path in timing.paths:
+            console.print(
+                f"  slack {path.slack:8.3f} ns  {path.start} -> {path.end}",
+                highlight=False, markup=False, soft_wrap=True,
+            )  # fmt: skip
+
+
+def timings_json(timings: Sequence[Timing]) -> str:
+    """Return timings as JSON: nanoseconds and watts, before layout."""
+    rows = [{k: v for k, v in asdict(timing).items() if k != "report"} for timing in timings]
+    for row, timing in zip(rows, timings, strict=True):
+        row["shortest_period"] = timing.shortest_period
+    return json.dumps({"stage": "before layout", "modules": rows}, indent=1) + "\n"
+
+
+def _power(power: Power) -> str:
+    return f"{power.total * 1e3:.4g} mW"

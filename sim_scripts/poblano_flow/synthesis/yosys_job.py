@@ -47,6 +47,14 @@ def _macros(design: Any, least_bits: int) -> list[dict[str, Any]]:
     return found
 
 
+def _plain_names(module: Any) -> None:
+    """Turn the backslash that `rename -wire` leaves between wire and cell type into `_`."""
+    for cell in list(module.cells_.values()):
+        name = cell.name.str()
+        if "\\" in name[1:]:
+            module.rename(cell, ys.IdString("\\" + name[1:].replace("\\", "_")))
+
+
 def main() -> None:
     """Do the job of the folder that the command line names, which is the current one."""
     job: dict[str, Any] = json.loads(Path("job.json").read_text(encoding="utf-8"))
@@ -70,7 +78,9 @@ def main() -> None:
     run(f"abc {library} -script {job['script']}")
     run("opt_clean -purge")
     run(f"tee -q -o stat.json stat -json {library}")
+    run(f"read_liberty -lib -overwrite -ignore_miss_func -ignore_miss_dir {job['liberty']}")
     run("rename -wire")
+    _plain_names(design.top_module())
     run("write_verilog -noattr -noexpr -nodec netlist.v")
     modules: dict[str, Any] = json.loads(Path("stat.json").read_text(encoding="utf-8"))["modules"]
     found = modules[f"\\{top}"]
