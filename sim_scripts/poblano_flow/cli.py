@@ -29,6 +29,7 @@ COMMAND_MODULES = (
     "poblano_flow.demo_cli",
     "poblano_flow.commands_cli",
     "poblano_flow.registers_cli",
+    "poblano_flow.program_cli",
     "poblano_flow.bench_cli",
     "poblano_flow.doctor_cli",
 )

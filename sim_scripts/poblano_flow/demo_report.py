@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata, resources
@@ -17,6 +15,7 @@ from rich.table import Table
 from poblano.config import Configuration, derive
 from poblano_flow.demo import PHASES, Layer, Verdict
 from poblano_flow.demo_plots import COLOURS, block_figure, cycles_figure, engines_figure
+from poblano_flow.output import write_file
 from poblano_flow.streamed_timing import CATEGORIES
 from poblano_sw.model.llama import LINEARS
 from poblano_sw.model.policy import Policy
@@ -195,18 +194,7 @@ def write_report(report: Report, path: Path) -> None:
     OSError
         It cannot be written.
     """
-    text = render(report)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_file(path, render(report).encode())
 
 
 def render(report: Report) -> str:

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from poblano_golden.errors import PoblanoError
 
-__all__ = ["MANIFEST", "check_replaceable", "digests", "is_whole", "write_folder"]
+__all__ = ["MANIFEST", "check_replaceable", "digests", "is_whole", "write_file", "write_folder"]
 
 MANIFEST = "manifest.json"
 """Written last, with the digest of every other file under `files`."""
@@ -46,6 +46,27 @@ def write_folder(folder: Path, files: Mapping[str, str | bytes], *, force: bool 
             _swap(folder, new, old / folder.name)
     except OSError as error:
         error.filename, error.filename2 = str(folder), None  # not the scratch folder beside it
+        raise
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file; it appears whole or not at all.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
         raise
 
 

@@ -66,6 +66,8 @@ def _fields(mnemonic: str, parts: Sequence[str]) -> dict[str, int]:
 def disassemble(words: Sequence[bytes]) -> str:
     """Return the text of a program, one line a word; `assemble` gives the words back.
 
+    Fields that have their default are left out.
+
     Raises
     ------
     CommandError
@@ -79,6 +81,10 @@ def disassemble(words: Sequence[bytes]) -> str:
         values = command.decode(word)
         if command.encode(values) != word:
             raise CommandError(f"word {number} has bits outside the fields of {command.mnemonic}")
-        fields = " ".join(f"{f.name}={f.format(values[f.name])}" for f in command.fields)
+        fields = " ".join(
+            f"{f.name}={f.format(values[f.name])}"
+            for f in command.fields
+            if values[f.name] != f.default
+        )
         lines.append(f"{command.mnemonic} {fields}\n")
     return "".join(lines)

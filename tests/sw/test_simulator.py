@@ -122,5 +122,5 @@ def test_what_cannot_end_is_refused():
 def test_a_move_past_the_memory_is_named():
     load_rows = by_mnemonic("load.rows")
     word = load_rows.encode(load_rows.complete({"hbm": HBM - 3, "l1": 0, "length": 4}))
-    with pytest.raises(ValueError, match=f"must end in the {HBM} bytes of HBM port 0"):
+    with pytest.raises(PoblanoError, match=f"must end in the {HBM} bytes of HBM port 0"):
         run({"load_0": [word]})

@@ -126,9 +126,7 @@ def simulate(
     Raises
     ------
     PoblanoError
-        If the program cannot run to its end.
-    ValueError
-        If a move leaves the memory of its port.
+        If the program cannot run to its end, or a move leaves the memory of its port.
     """
     program.check(configuration)
     return _Run(configuration, program, memories, latency).run()

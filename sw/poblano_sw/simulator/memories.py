@@ -11,6 +11,7 @@ from poblano.tensor.layout import Extent, format_of
 from poblano_golden import moves
 from poblano_golden.arrays import U8
 from poblano_golden.blocks import MxTensor, unpack
+from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import MxFormat, num_blocks
 from poblano_sw.matmul import MatmulPlan, golden_bytes
 
@@ -58,7 +59,7 @@ class Memories:
 
         Raises
         ------
-        ValueError
+        PoblanoError
             If a move leaves the port's memory.
         """
         if command.engine == "tensor":
@@ -69,7 +70,7 @@ class Memories:
         hbm = self.hbm[port]
         for outer, inner in move.places(self.l1):
             if outer + move.length > len(hbm):
-                raise ValueError(
+                raise PoblanoError(
                     f"{command.mnemonic}: a row must end in the {len(hbm)} bytes of HBM port "
                     f"{port}; it ends at {outer + move.length}"
                 )
