@@ -133,6 +133,7 @@ class Elementary(Component):
         return chosen
 
     def _has(self, *names: str) -> bool:
+        """Return whether there is one of these functions."""
         return not {*names}.isdisjoint(self.functions)
 
     def _arguments(self, m: Module) -> dict[str, Value]:
@@ -181,9 +182,10 @@ class Elementary(Component):
         power = Cat(state["fraction"], C(1, 2))
         if not self._has("sigmoid", *_ROOTS):
             return self._held(m, "significand", {**state, "significand": power})
-        tables = [name for name in _ROOTS if self._has(name, "sigmoid" * (name == "reciprocal"))]
+        users = {"reciprocal": ("reciprocal", "sigmoid"), "reciprocal_sqrt": ("reciprocal_sqrt",)}
+        tables = tuple(name for name, functions in users.items() if self._has(*functions))
         stages = self._places.count("slope")
-        table: Any = TableEvaluator(tables=tuple(tables), slope_stages=stages)
+        table: Any = TableEvaluator(tables=tables, slope_stages=stages)
         m.submodules.reciprocal_table = once(table, platform)
         m.d.comb += table.argument.eq(state["fraction"])
         if len(tables) > 1:

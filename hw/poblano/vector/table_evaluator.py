@@ -8,7 +8,7 @@ from __future__ import annotations
 from amaranth.hdl import *
 from amaranth.lib.wiring import In, Out
 
-from poblano.arith.datapath import delayed
+from poblano.arith.datapath import checked_stages, delayed
 from poblano.component import Component
 from poblano_golden.table_polynomial import EXP2, FRACTION_BITS, RECIPROCAL, RECIPROCAL_SQRT
 
@@ -55,9 +55,7 @@ class TableEvaluator(Component):
         self.tables = [TABLES[name] for name in tables]
         if len({(table.falls, table.index_bits, table.square_bits) for table in self.tables}) > 1:
             raise ValueError(f"tables must be alike in direction and intervals, not {tables}")
-        if slope_stages not in (0, 1):
-            raise ValueError(f"slope_stages must be 0 or 1, not {slope_stages}")
-        self.slope_stages = slope_stages
+        self.slope_stages = checked_stages("slope_stages", slope_stages, 1)
         select = {"select": In(range(len(tables)))} if len(tables) > 1 else {}
         super().__init__(
             {**select, "argument": In(FRACTION_BITS), "result": Out(FRACTION_BITS + 2)}
