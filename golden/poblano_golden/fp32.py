@@ -30,6 +30,7 @@ __all__ = [
     "minimum",
     "multiply",
     "negate",
+    "order_keys",
     "select",
     "subtract",
     "to_bf16_bits",
@@ -104,15 +105,22 @@ def select(condition: NDArray[np.bool_], a: F32, b: F32) -> F32:
 def maximum(a: F32, b: F32) -> F32:
     """Return the larger: -0 is below +0, and a NaN on either side wins (IEEE 754 `maximum`)."""
     _check(a, b)
-    chosen = np.where(_order(a) >= _order(b), a, b)
+    chosen = np.where(order_keys(a) >= order_keys(b), a, b)
     return np.where(np.isnan(a) | np.isnan(b), _NAN, chosen)
 
 
 def minimum(a: F32, b: F32) -> F32:
     """Return the smaller: -0 is below +0, and a NaN on either side wins (IEEE 754 `minimum`)."""
     _check(a, b)
-    chosen = np.where(_order(a) <= _order(b), a, b)
+    chosen = np.where(order_keys(a) <= order_keys(b), a, b)
     return np.where(np.isnan(a) | np.isnan(b), _NAN, chosen)
+
+
+def order_keys(x: F32) -> NDArray[np.int32]:
+    """Return integers in the order of the numbers: -0 below +0, NaN above all, NaNs alike."""
+    _check(x)
+    bits = np.asarray(canonical(x)).view(np.int32)
+    return np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
 
 
 def ascending_sum(x: F32, axis: int = -1) -> F32:
@@ -179,12 +187,6 @@ def from_int8(x: I8) -> F32:
     """Return int8 numbers as float32: exact, zero is +0."""
     require_dtype("x", x, np.int8)
     return np.asarray(x).astype(np.float32)
-
-
-def _order(x: F32) -> NDArray[np.int32]:
-    """Return integers in the order of the numbers, -0 below +0."""
-    bits = np.asarray(x).view(np.int32)
-    return np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
 
 
 def _check(*arrays: NDArray[Any]) -> None:

@@ -111,11 +111,11 @@ MUTATIONS = {
         "return canonical(np.clip(x, -(2.0**127), 2.0**127).astype(np.float32))",
     ),
     "NaN keeps its payload": ("fp32.py", "return np.where(np.isnan(x), _NAN, x)", "return x"),
-    "maximum ignores the sign of zero": ("fp32.py", "_order(a) >= _order(b)", "a >= b"),
+    "maximum ignores the sign of zero": ("fp32.py", "order_keys(a) >= order_keys(b)", "a >= b"),
     "minimum lets a number beat NaN": (
         "fp32.py",
-        "<= _order(b), a, b)\n    return np.where(np.isnan(a) | np.isnan(b), _NAN, chosen)",
-        "<= _order(b), a, b)\n    return np.where(np.isnan(a) & np.isnan(b), _NAN, chosen)",
+        "<= order_keys(b), a, b)\n    return np.where(np.isnan(a) | np.isnan(b), _NAN, chosen)",
+        "<= order_keys(b), a, b)\n    return np.where(np.isnan(a) & np.isnan(b), _NAN, chosen)",
     ),
     "BF16 truncates": ("fp32.py", "(bits + 0x7FFF + ((bits >> 16) & 1))", "bits"),
     "BF16 rounds half up": ("fp32.py", "0x7FFF + ((bits >> 16) & 1)", "0x8000"),
@@ -168,6 +168,22 @@ MUTATIONS = {
         "np.copysign(np.float32(np.inf), x), root)",
         "np.float32(np.inf), root)",
     ),
+    "a beat is summed in halves": (
+        "reductions.py",
+        "fp32.add(sums[..., 0::2], sums[..., 1::2])",
+        "fp32.add(sums[..., : sums.shape[-1] // 2], sums[..., sums.shape[-1] // 2 :])",
+    ),
+    "lanes accumulate before the tree": (
+        "reductions.py",
+        "padded.reshape(*rows.shape[:-1], beats, lanes)",
+        "fp32.ascending_sum(padded.reshape(*rows.shape[:-1], beats, lanes), -2)[..., None, :]",
+    ),
+    "ties take the highest index": (
+        "reductions.py",
+        'np.argsort(keys, axis, kind="stable")',
+        'x.shape[axis] - 1 - np.argsort(np.flip(keys, axis), axis, kind="stable")',
+    ),
+    "no elements give 0": ("reductions.py", "-np.inf, np.float32", "0, np.float32"),
     "blocks are added backwards": (
         "matmul.py",
         "for block in range(a.num_blocks):",

@@ -1,0 +1,79 @@
+"""Reductions of binary32 numbers, each in a stated order.
+
+An axis is read in beats of `lanes` neighbours: element i lies in lane i % lanes of beat i // lanes.
+Where the order matters it is stated; maxima, their places and the largest k do not depend on it.
+Numbers are ordered as `fp32.maximum` orders them: -0 below +0, NaN above all. Among equals the
+lowest index comes first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poblano_golden import fp32
+from poblano_golden.arrays import F32, I64, require_dtype
+
+__all__ = ["argmax", "maximum", "top_k", "total"]
+
+
+def total(x: F32, lanes: int, axis: int = -1) -> F32:
+    """Return the sum along `axis`: a binary tree over the lanes of a beat, then beat by beat.
+
+    In a beat neighbours are added, (0, 1), (2, 3) and so on, then neighbouring sums, to one. These
+    are added to +0 in ascending order of the beat. Lanes past the end of the axis hold +0. A sum
+    is never -0, and that of no elements is +0.
+
+    Raises
+    ------
+    ValueError
+        If `lanes` is not a power of two, or `x` not float32.
+    """
+    require_dtype("x", x, np.float32)
+    if lanes < 1 or lanes & (lanes - 1):
+        raise ValueError(f"lanes must be a power of two, not {lanes}")
+    rows = np.moveaxis(x, axis, -1)
+    beats = -(-rows.shape[-1] // lanes)
+    padded = np.zeros((*rows.shape[:-1], beats * lanes), np.float32)
+    padded[..., : rows.shape[-1]] = rows
+    sums = padded.reshape(*rows.shape[:-1], beats, lanes)
+    while sums.shape[-1] > 1:
+        sums = fp32.add(sums[..., 0::2], sums[..., 1::2])
+    return fp32.ascending_sum(sums[..., 0])
+
+
+def maximum(x: F32, axis: int = -1) -> F32:
+    """Return the largest along `axis`; of no elements it is -infinity."""
+    require_dtype("x", x, np.float32)
+    largest = np.full(np.delete(np.array(x.shape, int), axis), -np.inf, np.float32)
+    for term in np.moveaxis(x, axis, 0):
+        largest = fp32.maximum(largest, term)
+    return largest
+
+
+def argmax(x: F32, axis: int = -1) -> I64:
+    """Return the lowest index of the largest along `axis`.
+
+    Raises
+    ------
+    ValueError
+        If there are no elements along `axis`, or `x` is not float32.
+    """
+    return np.take(top_k(x, 1, axis)[1], 0, axis)
+
+
+def top_k(x: F32, k: int, axis: int = -1) -> tuple[F32, I64]:
+    """Return the k largest along `axis`, the largest first, and their indices.
+
+    Raises
+    ------
+    ValueError
+        If `k` is not 1 to the number of elements along `axis`, or `x` is not float32.
+    """
+    require_dtype("x", x, np.float32)
+    if k not in range(1, x.shape[axis] + 1):
+        raise ValueError(f"k must be 1 to {x.shape[axis]}, the elements of a row, not {k}")
+    keys = -fp32.order_keys(x).astype(np.int64)
+    indices: NDArray[np.int64] = np.argsort(keys, axis, kind="stable")
+    indices = np.take(indices, np.arange(k), axis)
+    return fp32.canonical(np.take_along_axis(x, indices, axis)), indices
