@@ -22,7 +22,15 @@ from poblano_flow.synthesis.liberty import find_liberty
 from poblano_flow.synthesis.mapping import RELAXED
 from poblano_golden.formats import BLOCK_SIZE
 
-__all__ = ["Dot32", "UnitArea", "component_area", "dot32_area", "figures", "unit_area"]
+__all__ = [
+    "Dot32",
+    "UnitArea",
+    "component_area",
+    "dot32_area",
+    "figures",
+    "tensor_unit",
+    "unit_area",
+]
 
 MXFP4_ONLY = ("mxfp4*mxfp4",)
 
@@ -111,15 +119,20 @@ class UnitArea:
         return self.shared_kge / LANES
 
 
-def unit_area(
-    tensor: TensorConfiguration, liberty: list[Path], delay_ps: int = RELAXED
-) -> UnitArea:
-    """Return the areas of an engine's unit and decoders."""
+def tensor_unit(tensor: TensorConfiguration) -> Component:
+    """Return the unit of an engine."""
     stages = {
         f"{name}_stages": getattr(tensor.pipeline, name)
         for name in ("multiply", "sum", "round", "add")
     }
-    unit = TensorUnit(formats=tensor.formats, **stages)
+    return TensorUnit(formats=tensor.formats, **stages)
+
+
+def unit_area(
+    tensor: TensorConfiguration, liberty: list[Path], delay_ps: int = RELAXED
+) -> UnitArea:
+    """Return the areas of an engine's unit and decoders."""
+    unit = tensor_unit(tensor)
     a, b = (
         component_area(OperandDecoder(formats=tensor.formats, side=side), liberty, delay_ps)
         for side in "ab"

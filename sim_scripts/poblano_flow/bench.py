@@ -165,6 +165,18 @@ def _areas() -> dict[str, Figure]:
     return {name: Figure(**fields) for name, fields in figures().items()}
 
 
+def _synthesis() -> dict[str, Figure]:
+    from poblano_flow.synthesis.figures import slice_time
+
+    return {name: Figure(**fields) for name, fields in slice_time().items()}
+
+
+def _sweep() -> dict[str, Figure]:
+    from poblano_flow.sweep.figures import speedups
+
+    return {name: Figure(**fields) for name, fields in speedups().items()}
+
+
 def _simulation() -> dict[str, Figure]:
     from poblano_flow.bench_sim import figures
 
@@ -186,6 +198,8 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     Measurement(("emit.array32_s",), _emit_array(32)),
     Measurement(("area.dot32_mxfp4_kge", "area.unit_all_formats_kge"), _areas),
     Measurement(("sim.speed_vs_stock_runner", "sim.build_vs_stock_runner"), _simulation),
+    Measurement(("synth.jalapeno_slice_s",), _synthesis, slow=True),
+    Measurement(("sweep.cold_speedup", "sweep.warm_speedup"), _sweep, slow=True),
 )
 """Every measurement, the quick ones first."""
 

@@ -8,13 +8,15 @@ same build wait for each other at a lock file beside the folder.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
 import os
 import shutil
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -23,7 +25,15 @@ from filelock import FileLock
 
 from poblano_golden.errors import PoblanoError
 
-__all__ = ["BuildError", "Entry", "build_root", "cached", "file_error", "recipe_key"]
+__all__ = [
+    "BuildError",
+    "Entry",
+    "build_root",
+    "cached",
+    "empty_build_folder",
+    "file_error",
+    "recipe_key",
+]
 
 MARKER = "complete.json"
 _FULL = "no space left on device"
@@ -57,6 +67,21 @@ class Entry:
 def build_root() -> Path:
     """Return the folder for everything generated: $POBLANO_BUILD_DIR, by default `build`."""
     return Path(os.environ.get("POBLANO_BUILD_DIR") or "build").resolve()
+
+
+@contextlib.contextmanager
+def empty_build_folder() -> Generator[Path]:
+    """Let everything generated go to a new folder, in which nothing is kept from before."""
+    before = os.environ.get("POBLANO_BUILD_DIR")
+    with tempfile.TemporaryDirectory(prefix="poblano-empty-") as folder:
+        os.environ["POBLANO_BUILD_DIR"] = folder
+        try:
+            yield Path(folder)
+        finally:
+            if before is None:
+                del os.environ["POBLANO_BUILD_DIR"]
+            else:
+                os.environ["POBLANO_BUILD_DIR"] = before
 
 
 def recipe_key(recipe: Mapping[str, Any]) -> str:

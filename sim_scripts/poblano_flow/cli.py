@@ -26,6 +26,7 @@ COMMAND_MODULES = (
     "poblano_flow.lint_cli",
     "poblano_flow.sim_cli",
     "poblano_flow.synth_cli",
+    "poblano_flow.sweep_cli",
     "poblano_flow.demo_cli",
     "poblano_flow.commands_cli",
     "poblano_flow.registers_cli",

@@ -112,7 +112,7 @@ def _packages() -> Iterator[Check]:
     for line in metadata.requires("poblano") or []:
         requirement = Requirement(line)
         extra = next(
-            (name for name in ("dev", "demo") if _applies(requirement, name)),
+            (name for name in ("dev", "demo", "sweep") if _applies(requirement, name)),
             None if _applies(requirement, "") else "other",
         )
         if extra == "other":

@@ -55,6 +55,9 @@ def synth(
         str | None,
         typer.Option("--scope", help="Where the timed module stands in WAVE; default: outermost."),
     ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="FPGA", help="ecp5 or ice40, not a library.")
+    ] = None,
     rows: Annotated[int, typer.Option("--rows", min=1, help="Modules in the table.")] = 25,
     output: Annotated[
         Path | None,
@@ -74,12 +77,15 @@ def synth(
     by the emitted constraints and the technology's wires. Power is at a default activity, and with
     --activity at that of a simulation too.
 
+    --target places and routes the design on an FPGA instead: cells used, and frequency.
+
     [bold]Examples[/bold]
 
       poblano synth tiny
       poblano synth jalapeno --tech nangate45
       poblano synth --block fp32_adder --liberty mine.lib
       poblano synth tiny --timing TensorUnit --timing OperandFetch
+      poblano synth --block fp32_adder --target ecp5
       poblano synth --block fp32_adder -t top --activity waves.fst --scope top.adder
     """
     from rich.console import Console
@@ -87,6 +93,7 @@ def synth(
     from poblano_flow.design import select
     from poblano_flow.synthesis.run import (
         print_area,
+        print_fit,
         print_timings,
         synthesise_design,
         time_module,
@@ -103,6 +110,9 @@ def synth(
         )
     console = Console()
     design = select(name or preset, config, overrides, block)
+    if target is not None:
+        print_fit(design, target, console)
+        return
     area = synthesise_design(
         design, console, liberty=liberty, tech=tech, delay_ps=delay, macro_bits=macro_bits
     )

@@ -12,7 +12,7 @@ from poblano.tensor.timing import Timeline
 from poblano_golden.formats import BLOCK_SIZE
 from poblano_sw.streamed_matmul import Product, StreamedMatmul
 
-__all__ = ["plan_streamed"]
+__all__ = ["plan_streamed", "predicted_cycles"]
 
 
 def plan_streamed(
@@ -63,6 +63,11 @@ def plan_streamed(
             f"{product.m}x{product.k} by {product.k}x{product.n} takes at least {smallest}"
         )
     return best[1]
+
+
+def predicted_cycles(plan: StreamedMatmul) -> int:
+    """Return about how many cycles a plan takes, from the first issue to the last response."""
+    return _predicted(plan, {})
 
 
 def _sequences(columns: int, unit: int) -> set[tuple[int, ...]]:

@@ -20,7 +20,7 @@ MACRO_BITS = 4096
 """Memories of at least so many bits are SRAM macros; smaller ones are flip-flops."""
 
 WORKERS = 2
-"""Modules that are mapped at a time."""
+"""Modules that are mapped at a time, if nothing else is said."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,7 @@ def synthesise(
     *,
     delay_ps: int = RELAXED,
     macro_bits: int = MACRO_BITS,
+    workers: int = WORKERS,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> DesignArea:
     """Map every distinct module of a design.
@@ -117,6 +118,8 @@ def synthesise(
         Delay asked of ABC.
     macro_bits:
         Memories of at least so many bits are macros.
+    workers:
+        Modules that are mapped at a time.
     progress:
         Called after every module with its name, how many are done, and how many there are.
 
@@ -134,7 +137,7 @@ def synthesise(
     }
     logic = [module for module in emission.modules if module.name not in macros]
     mapped: dict[str, Mapped] = {}
-    with ThreadPoolExecutor(WORKERS) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         largest_first = sorted(logic, key=lambda module: -len(module.verilog))
         running = {
             pool.submit(map_module, _source(module, by_name, macro_bits), library, delay_ps): module

@@ -14,14 +14,17 @@ from poblano_flow.build_cache import build_root
 from poblano_flow.design import Design
 from poblano_flow.output import MANIFEST, check_replaceable, digests, write_folder
 from poblano_flow.synthesis.activity import read_activity
+from poblano_flow.synthesis.fpga import TARGETS, fit
 from poblano_flow.synthesis.hierarchy import DesignArea, synthesise
 from poblano_flow.synthesis.report import area_csv, area_json, area_table, header_lines
 from poblano_flow.synthesis.technology import select_library
 from poblano_flow.synthesis.timing import DEFAULT_ACTIVITY, Power, Timing, analyse
 from poblano_flow.synthesis.treemap import treemap_svg
+from poblano_golden.errors import PoblanoError
 
 __all__ = [
     "print_area",
+    "print_fit",
     "print_timings",
     "synthesise_design",
     "time_module",
@@ -107,6 +110,28 @@ def print_area(area: DesignArea, label: str, console: Console, rows: int) -> Non
         console.print(line, highlight=False, soft_wrap=True)
     console.print()
     console.print(area_table(area, rows))
+
+
+def print_fit(design: Design, target: str, console: Console) -> None:
+    """Place and route a design on an FPGA and print what it takes.
+
+    Raises
+    ------
+    PoblanoError
+        If there is no such target, or the design does not fit.
+    """
+    if target not in TARGETS:
+        raise PoblanoError(f"--target must be one of {', '.join(TARGETS)}; got {target!r}")
+    with console.status(f"placing and routing {design.label} on {TARGETS[target].device}"):
+        found = fit(design.emit(), target)
+    console.print(f"design     {design.label}", highlight=False)
+    console.print(f"device     {found.device}, placed and routed", highlight=False)
+    console.print(f"tools      {found.tool}", highlight=False)
+    speed = "no clock" if found.megahertz is None else f"{found.megahertz:.1f} MHz"
+    console.print(f"frequency  {speed}", highlight=False)
+    for kind, (used, available) in found.used.items():
+        share = f"{used / available:.1%}"
+        console.print(f"  {kind:<16} {used:>8,} of {available:,} ({share})", highlight=False)
 
 
 def time_module(

@@ -1,0 +1,1 @@
+"""Sweeps: many configurations, their figures, and which of them are best."""
