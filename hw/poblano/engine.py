@@ -8,13 +8,25 @@ from amaranth.lib.wiring import In, Out
 
 from poblano.commands import HBM_ADDRESS_WIDTH, WORD_BYTES
 
-__all__ = ["engine_members", "fault_layout"]
+__all__ = ["NUMBER_WIDTH", "engine_members", "fault_layout"]
+
+NUMBER_WIDTH = 8
+"""Bits of a faulty command's number: more than there are commands fetched and not complete."""
 
 
 def fault_layout() -> data.StructLayout:
-    """Return a fault, and what `poblano.faults.Fault` says of its kind; the rest is 0."""
+    """Return a fault: what `poblano.faults.Fault` says of its kind, the rest 0, and its command.
+
+    `number` has the lowest bits of the command's number in its queue since reset.
+    """
     return data.StructLayout(
-        {"kind": unsigned(4), "field": 8, "address": HBM_ADDRESS_WIDTH, "response": 2}
+        {
+            "kind": unsigned(4),
+            "field": 8,
+            "address": HBM_ADDRESS_WIDTH,
+            "response": 2,
+            "number": NUMBER_WIDTH,
+        }
     )
 
 

@@ -203,7 +203,6 @@ class Slice(Component):
                 getattr(faults, f"engine_{index}").eq(engine.fault),
                 getattr(faults, f"queue_{index}").eq(queue.fault),
                 getattr(faults, f"ring_{index}").eq(getattr(fetcher, f"fault_{index}")),
-                getattr(faults, f"issued_{index}").eq(queue.issued),
                 getattr(faults, f"completed_{index}").eq(queue.completed),
             ]
             for part in ("wait", "wait_valid", "signal", "signal_valid"):

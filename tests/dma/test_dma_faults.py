@@ -120,8 +120,8 @@ FAULTS = {
     "a move is done before its response": (
         STORE,
         "store.py",
-        "self.done.eq(axi.bvalid & answers.r_rdy",
-        "self.done.eq(axi.wvalid & axi.wlast & answers.r_rdy",
+        "ends.eq(axi.bvalid & answers.r_rdy",
+        "ends.eq(axi.wvalid & axi.wlast & answers.r_rdy",
     ),
     "stalled data are dropped": (
         STORE,

@@ -17,10 +17,11 @@ from poblano.faults import Fault
 from poblano_golden.moves import Move, load, read_indices, store
 from poblano_sw.assembler import encode
 from poblano_verif.axi_memory import Behaviour, IdealReads, IdealWrites, Window
+from poblano_verif.axi_monitor import Samples
 from poblano_verif.axi_rules import ReadRules, WriteRules
 from poblano_verif.dma_commands import CommandPort, Issued
 from poblano_verif.dma_l1 import L1Ports
-from poblano_verif.dut import Dut, Port
+from poblano_verif.dut import Dut
 
 __all__ = ["DmaBench", "move_of"]
 
@@ -37,22 +38,6 @@ def move_of(values: Mapping[str, int]) -> Move:
     """Return what a command's values ask for."""
     names = {item.name for item in SYNCHRONISATION}
     return Move(**{name: value for name, value in values.items() if name not in names})
-
-
-class _Samples(Mapping[str, int]):
-    """The ports of the bus by the channels' names, read when asked for."""
-
-    def __init__(self, ports: Mapping[str, Port]) -> None:
-        self._ports = ports
-
-    def __getitem__(self, name: str) -> int:
-        return self._ports[name].bits
-
-    def __iter__(self) -> Any:
-        return iter(self._ports)
-
-    def __len__(self) -> int:
-        return len(self._ports)
 
 
 class DmaBench:
@@ -114,7 +99,7 @@ class DmaBench:
         }
         self.behaviour = behaviour
         self.commands = CommandPort(self.dut)
-        self._samples = _Samples(self.axi)
+        self._samples = Samples(self.axi)
         self.beats = 0
         self._restart()
 
@@ -279,14 +264,15 @@ class DmaBench:
         return f"{command.mnemonic} {' '.join(fields)}"
 
     def expect_fault(
-        self, kind: Fault, *, field: int = 0, address: int = 0, response: int = 0
+        self, kind: Fault, *, field: int = 0, address: int = 0, response: int = 0, number: int = 0
     ) -> None:
-        """Compare the engine's fault."""
+        """Compare the engine's fault, of the command of that number."""
         wanted = {
             "kind": int(kind),
             "field": field,
             "address": address % (1 << HBM_ADDRESS_WIDTH),
             "response": response,
+            "number": number,
         }
         if self.fault != wanted:
             raise AssertionError(f"the fault must be {wanted}; got {self.fault}")

@@ -58,7 +58,7 @@ async def illegal_words(dut: Any) -> None:
         wanted = bench.after([before])
         bench.commands.send(before, word, before)
         await bench.finish()
-        bench.expect_fault(kind, field=field)
+        bench.expect_fault(kind, field=field, number=1)
         bench.compare(wanted, "before an illegal word")
         await bench.reset()
     await works_again(bench)

@@ -126,9 +126,17 @@ class CommandQueue(Component):
         m.d.sync += waited.eq(Mux(waits, waited + 1, 0))
         with m.If(~stopped):
             with m.If(queue.r_rdy & illegal):
-                m.d.sync += [self.fault.kind.eq(Fault.SEMAPHORE), self.fault.field.eq(wrong)]
+                m.d.sync += [
+                    self.fault.kind.eq(Fault.SEMAPHORE),
+                    self.fault.field.eq(wrong),
+                    self.fault.number.eq(self.issued),
+                ]
             with m.Elif(waits & (self.patience != 0) & (waited >= self.patience)):
-                m.d.sync += [self.fault.kind.eq(Fault.WAIT), self.fault.field.eq(self.missing)]
+                m.d.sync += [
+                    self.fault.kind.eq(Fault.WAIT),
+                    self.fault.field.eq(self.missing),
+                    self.fault.number.eq(self.issued),
+                ]
         return m
 
     def _check(self, m: Module, wait, signal, illegal: Signal, wrong: Signal) -> None:

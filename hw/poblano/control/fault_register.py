@@ -6,7 +6,7 @@ from amaranth.hdl import *
 from amaranth.lib.wiring import In, Out
 
 from poblano.component import Component
-from poblano.engine import fault_layout
+from poblano.engine import NUMBER_WIDTH, fault_layout
 from poblano.faults import Fault
 
 __all__ = ["NO_QUEUE", "FaultRegister"]
@@ -29,15 +29,14 @@ class FaultRegister(Component):
     -------
     engine_Q, queue_Q, ring_Q:
         Faults of queue Q: of its engine, of itself, and of fetching its words.
-    issued_Q, completed_Q:
-        Commands of queue Q since reset.
+    completed_Q:
+        Commands of queue Q completed since reset.
     overflow, overflowing:
         Of the semaphores.
     fault, queue_number:
         The first fault since reset, and its queue; `NO_QUEUE` for an overflow.
     number:
-        The command, counted from 0: the oldest that was not complete for a fault of the memory,
-        the last issued for another of the engine, the next to be issued for all others.
+        The command, counted from 0.
     """
 
     def __init__(self, *, queues: int) -> None:
@@ -52,7 +51,7 @@ class FaultRegister(Component):
         for index in range(queues):
             for kind in ("engine", "queue", "ring"):
                 members[f"{kind}_{index}"] = In(fault_layout())
-            members |= {f"issued_{index}": In(32), f"completed_{index}": In(32)}
+            members[f"completed_{index}"] = In(32)
         super().__init__(members)
 
     def elaborate(self, platform) -> Module:
@@ -64,19 +63,15 @@ class FaultRegister(Component):
                 self.queue_number.eq(NO_QUEUE),
             ]
         for index in reversed(range(self.queues)):
-            issued, completed = (getattr(self, f"{n}_{index}") for n in ("issued", "completed"))
-            engine = getattr(self, f"engine_{index}")
-            of_memory = (engine.kind == Fault.RESPONSE) | (engine.kind == Fault.SILENCE)
-            sources = (
-                (getattr(self, f"ring_{index}"), issued),
-                (getattr(self, f"queue_{index}"), issued),
-                (engine, Mux(of_memory, completed, issued - 1)),
-            )
-            for fault, number in sources:
+            completed = getattr(self, f"completed_{index}")
+            for source in ("ring", "queue", "engine"):
+                fault = getattr(self, f"{source}_{index}")
+                # a command with a fault is never complete
+                ahead = (fault.number - completed)[:NUMBER_WIDTH]
                 with m.If((self.fault.kind == Fault.NONE) & (fault.kind != Fault.NONE)):
                     m.d.sync += [
                         self.fault.eq(fault),
                         self.queue_number.eq(index),
-                        self.number.eq(number),
+                        self.number.eq(completed + ahead),
                     ]
         return m

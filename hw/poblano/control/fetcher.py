@@ -144,5 +144,9 @@ class CommandFetcher(Component):
             wants[queue].eq(wanted & ~outside),
         ]
         with m.If(wanted & outside):
-            m.d.sync += [fault.kind.eq(Fault.ADDRESS), fault.address.eq(place << _WORD_ZEROS)]
+            m.d.sync += [
+                fault.kind.eq(Fault.ADDRESS),
+                fault.address.eq(place << _WORD_ZEROS),
+                fault.number.eq(fetched),
+            ]
         return place

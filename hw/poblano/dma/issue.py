@@ -13,7 +13,7 @@ from poblano.dma.burst_splitter import BurstSplitter
 from poblano.dma.decode import MoveDecode
 from poblano.dma.job import burst_layout
 from poblano.dma.row_walker import RowWalker
-from poblano.engine import fault_layout
+from poblano.engine import NUMBER_WIDTH, fault_layout
 from poblano.faults import Fault
 
 __all__ = ["MoveIssue"]
@@ -99,14 +99,21 @@ class MoveIssue(Component):
         with m.If(self.command.valid & self.command.ready):
             m.d.sync += [word.eq(self.command.payload), word_valid.eq(1)]
 
+        # every row before the one whose turn it is, and every command before its own, has passed
+        passed = Signal(NUMBER_WIDTH)
+        rows = walker.rows
+        with m.If(rows.valid & rows.ready & rows.payload.last):
+            m.d.sync += passed.eq(passed + 1)
         with m.If(walker.outside):
             m.d.comb += [
                 self.fault.kind.eq(Fault.ADDRESS),
                 self.fault.address.eq(walker.address),
+                self.fault.number.eq(passed),
             ]
-        with m.Elif(word_valid & ~walks):
+        with m.Elif(word_valid & ~walks & ~legal):
             m.d.comb += [
                 self.fault.kind.eq(decode.fault.kind),
                 self.fault.field.eq(decode.fault.field),
+                self.fault.number.eq(passed),
             ]
         return m

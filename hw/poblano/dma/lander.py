@@ -49,6 +49,8 @@ class Lander(Component):
         L1's write port.
     over:
         1 for a cycle in which the last beat of a burst is accepted.
+    ends:
+        So it is, and with it a command's.
     address:
         HBM address of the oldest burst.
     landed:
@@ -67,6 +69,7 @@ class Lander(Component):
                 "flush": In(1),
                 "write": Out(stream.Signature(write_layout(line, index_width))),
                 "over": Out(1),
+                "ends": Out(1),
                 "address": Out(HBM_ADDRESS_WIDTH),
                 "landed": Out(1),
                 "busy": Out(1),
@@ -92,6 +95,7 @@ class Lander(Component):
             last.eq(end <= self.width),
             accepted.eq(self.beats.valid & self.beats.ready),
             self.over.eq(accepted & last),
+            self.ends.eq(self.over & last_burst),
             self.bursts.ready.eq(~burst_valid | self.over),
         ]
         with m.If(accepted):

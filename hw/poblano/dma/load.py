@@ -15,7 +15,7 @@ from poblano.dma.issue import MoveIssue
 from poblano.dma.job import burst_layout, last_beat
 from poblano.dma.lander import Lander
 from poblano.dma.watch import Watch
-from poblano.engine import engine_members
+from poblano.engine import NUMBER_WIDTH, engine_members
 from poblano.faults import Fault
 from poblano.l1.scratchpad import write_layout
 
@@ -138,17 +138,21 @@ class LoadEngine(Component):
             self.busy.eq(issue.busy | (in_flight != 0) | lander.busy),
         ]
         m.d.sync += self.done.eq(lander.landed & ~halted)
+        answered = Signal(NUMBER_WIDTH)  # commands of which every beat came
+        m.d.sync += answered.eq(answered + lander.ends)
         with m.If(~halted):
             with m.If(self.beat & error):
                 m.d.sync += [
                     self.fault.kind.eq(Fault.RESPONSE),
                     self.fault.address.eq(lander.address),
                     self.fault.response.eq(axi.rresp),
+                    self.fault.number.eq(answered),
                 ]
             with m.Elif(watch.silent):
                 m.d.sync += [
                     self.fault.kind.eq(Fault.SILENCE),
                     self.fault.address.eq(lander.address),
+                    self.fault.number.eq(answered),
                 ]
             with m.Else():
                 m.d.sync += self.fault.eq(issue.fault)

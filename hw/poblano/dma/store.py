@@ -16,7 +16,7 @@ from poblano.dma.issue import MoveIssue
 from poblano.dma.job import burst_layout, last_beat
 from poblano.dma.timing import BURST_QUEUE_DEPTH
 from poblano.dma.watch import Watch
-from poblano.engine import engine_members
+from poblano.engine import NUMBER_WIDTH, engine_members
 from poblano.faults import Fault
 
 __all__ = ["StoreEngine"]
@@ -147,16 +147,27 @@ class StoreEngine(Component):
             self.beat.eq(axi.wvalid & axi.wready),
             self.busy.eq(issue.busy | answers.r_rdy),
         ]
-        m.d.sync += self.done.eq(axi.bvalid & answers.r_rdy & oldest.last & ~axi.bresp[1] & ~halted)
+        ends = Signal()
+        answered = Signal(NUMBER_WIDTH)  # commands of which every response came
+        m.d.comb += ends.eq(axi.bvalid & answers.r_rdy & oldest.last)
+        m.d.sync += [
+            self.done.eq(ends & ~axi.bresp[1] & ~halted),
+            answered.eq(answered + ends),
+        ]
         with m.If(~halted):
             with m.If(axi.bvalid & axi.bresp[1]):
                 m.d.sync += [
                     self.fault.kind.eq(Fault.RESPONSE),
                     self.fault.address.eq(oldest.hbm),
                     self.fault.response.eq(axi.bresp),
+                    self.fault.number.eq(answered),
                 ]
             with m.Elif(watch.silent):
-                m.d.sync += [self.fault.kind.eq(Fault.SILENCE), self.fault.address.eq(oldest.hbm)]
+                m.d.sync += [
+                    self.fault.kind.eq(Fault.SILENCE),
+                    self.fault.address.eq(oldest.hbm),
+                    self.fault.number.eq(answered),
+                ]
             with m.Else():
                 m.d.sync += self.fault.eq(issue.fault)
         return m

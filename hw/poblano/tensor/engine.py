@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from poblano.commands import WORD_BYTES
 from poblano.component import Component, once
 from poblano.config import SliceConfiguration
-from poblano.engine import engine_members
+from poblano.engine import NUMBER_WIDTH, engine_members
 from poblano.faults import Fault
 from poblano.l1.line_reader import LineReader
 from poblano.l1.line_writer import LineWriter
@@ -192,6 +192,7 @@ class TensorEngine(Component):
         draining = Signal()
         stopped = Signal()
         word = Signal(8 * WORD_BYTES)
+        started, finished = Signal(NUMBER_WIDTH), Signal(NUMBER_WIDTH)
         m.d.comb += [decode.word.eq(word), stopped.eq(self.fault.kind != Fault.NONE)]
 
         with m.FSM() as fsm:
@@ -205,10 +206,11 @@ class TensorEngine(Component):
                 m.next = "Start"
                 with m.If(decode.fault.kind != Fault.NONE):
                     with m.If(~stopped):
-                        m.d.sync += self.fault.eq(decode.fault)
+                        m.d.sync += [self.fault.eq(decode.fault), self.fault.number.eq(started)]
                     m.next = "Wait for a command"
             with m.State("Start"):
                 m.d.comb += fetch.start.eq(1)
+                m.d.sync += started.eq(started + 1)
                 m.next = "Wait for a command"
 
         # the array's pipeline has one mode: it is empty when the next job begins
@@ -230,6 +232,7 @@ class TensorEngine(Component):
             sequencer.start.eq(compute),
             drain.start.eq(collect),
             draining.eq((draining & ~empty) | drain.start),
+            finished.eq(finished + self.done),
         ]
         with m.If(compute):
             m.d.sync += sequencer.job.eq(fetch.job)
@@ -239,9 +242,11 @@ class TensorEngine(Component):
             ~fsm.ongoing("Wait for a command")
             | Cat(~fetch.idle, fetched, ~sequencer.idle, in_array != 0, computed, draining).any()
         )
-        for port in (reader, writer):
+        # what is read is the last started command's, what is written the first unfinished one's
+        for port, number in ((reader, started - 1), (writer, finished)):
             with m.If(port.outside & ~stopped):
                 m.d.sync += [
                     self.fault.kind.eq(Fault.ADDRESS),
                     self.fault.address.eq(port.outside_address),
+                    self.fault.number.eq(number),
                 ]

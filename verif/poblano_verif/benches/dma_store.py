@@ -38,7 +38,8 @@ async def errors_of_the_memory(dut: Any) -> None:
         (number, _), response = min(errors.items())
         bursts = bench.rules.bursts
         address = bursts[number].address
-        bench.expect_fault(Fault.RESPONSE, address=address, response=response)
+        command = int(address not in places[:4])
+        bench.expect_fault(Fault.RESPONSE, address=address, response=response, number=command)
         for burst in bursts:
             place = max(place for place in places if place <= burst.address)
             end = min(
