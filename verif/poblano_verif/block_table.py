@@ -368,10 +368,17 @@ def _slice(*overrides: str, preset: str = "tiny", memory_bytes: int = 1 << 18) -
 
         return SliceSystem(configuration=configuration(), memory_bytes=memory_bytes)
 
-    simulators: dict[str, dict[str, str]] = {"verilator": {}}
+    simulators = {"verilator": {"POBLANO_BENCH_SHARE": "0.3" if overrides else "1"}}
     if not overrides:
-        simulators["icarus"] = {}
+        simulators["icarus"] = {"POBLANO_BENCH_SHARE": "0.04"}
     return Variant(make, simulators, harness=harness)
+
+
+def _bare_slice() -> Component:
+    from poblano.config import load
+    from poblano.slice import Slice
+
+    return Slice(configuration=load("tiny"))
 
 
 _SLICES = {
@@ -456,6 +463,15 @@ BLOCKS: Mapping[str, Block] = {
         Block("command_fetcher", "fetch of command words from L1", _FETCHERS),
         Block("ideal_memory", "model of HBM with a fixed latency", _MEMORIES, is_hardware=False),
         Block("slice", "slice with ideal memories at its HBM ports", _SLICES),
+        Block(
+            "slice_axi",
+            "slice between the masters and the RAM of cocotbext-axi",
+            {
+                "tiny": Variant(
+                    _bare_slice, {"verilator": {}, "icarus": {"POBLANO_BENCH_SHARE": "0.1"}}
+                )
+            },
+        ),
         Block("tensor_engine", "tensor engine on an L1 of its own", _TENSOR_ENGINES),
     )
 }

@@ -1,16 +1,19 @@
 """Quick masters of a slice's host port: registers by name, and bytes of L1 through the window.
 
-They drive the ports directly and one transfer at a time; while none is on its way they cost
-nothing.
+They drive the ports directly; while no transfer is on its way they cost nothing. Several coroutines
+may use a master: one access goes after the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from cocotb.triggers import Lock
+
 from poblano.dma.timing import burst_window, num_beats
 from poblano.host.registers import RegisterMap
 from poblano_verif.dut import Dut, Port
+from poblano_verif.named_registers import NamedRegisters
 
 __all__ = ["RegisterMaster", "WindowMaster"]
 
@@ -23,6 +26,7 @@ class _Master:
     def __init__(self, dut: Dut, prefix: str) -> None:
         self._clock = dut.clock
         self._name = prefix
+        self._turn = Lock()
         self._ports: Mapping[str, Port] = {
             name.removeprefix(f"{prefix}__"): port
             for name, port in dut.ports.items()
@@ -55,8 +59,8 @@ class _Master:
             raise AssertionError(f"{self._name}: {what} must be answered with OKAY; got {response}")
 
 
-class RegisterMaster(_Master):
-    """Reads and writes registers by the names of the register map.
+class RegisterMaster(_Master, NamedRegisters):
+    """Reads and writes registers.
 
     Parameters
     ----------
@@ -69,39 +73,26 @@ class RegisterMaster(_Master):
     """
 
     def __init__(self, dut: Dut, registers: RegisterMap, prefix: str = "registers") -> None:
-        super().__init__(dut, prefix)
-        self.map = registers
-        self._by_name = {register.name: register for register in registers.registers}
+        _Master.__init__(self, dut, prefix)
+        NamedRegisters.__init__(self, registers)
 
-    async def write(self, name: str, value: int) -> None:
-        """Write all of a register."""
-        for word in self._by_name[name].words:
-            part = value >> word.low & 0xFFFF_FFFF
-            await self._send("aw", "w", awaddr=word.offset, awprot=0, wdata=part, wstrb=0xF)
+    async def write_word(self, offset: int, value: int) -> int:
+        """Write a word; return the response."""
+        async with self._turn:
+            await self._send("aw", "w", awaddr=offset, awprot=0, wdata=value, wstrb=0xF)
             self._drive(bready=1)
             (response,) = await self._receive("b", "bresp")
             self._drive(bready=0)
-            self._check(response, f"a write to {word.name}")
+        return response
 
-    async def read(self, name: str) -> int:
-        """Read all of a register."""
-        value = 0
-        for word in self._by_name[name].words:
-            await self._send("ar", araddr=word.offset, arprot=0)
+    async def read_word(self, offset: int) -> tuple[int, int]:
+        """Return a word and the response."""
+        async with self._turn:
+            await self._send("ar", araddr=offset, arprot=0)
             self._drive(rready=1)
-            part, response = await self._receive("r", "rdata", "rresp")
+            value, response = await self._receive("r", "rdata", "rresp")
             self._drive(rready=0)
-            self._check(response, f"a read of {word.name}")
-            value |= part << word.low
-        return value
-
-    async def read_fields(self, name: str) -> dict[str, int]:
-        """Read a register; return its fields by name."""
-        value = await self.read(name)
-        return {
-            item.name: value >> item.low & (1 << item.width) - 1
-            for item in self._by_name[name].fields
-        }
+        return value, response
 
 
 class WindowMaster(_Master):
@@ -123,6 +114,10 @@ class WindowMaster(_Master):
 
     async def write(self, address: int, data: bytes) -> None:
         """Write bytes."""
+        async with self._turn:
+            await self._write(address, data)
+
+    async def _write(self, address: int, data: bytes) -> None:
         width, ones = self._width, (1 << self._width) - 1
         for start, length in self._bursts(address, len(data)):
             beats = num_beats(start, length, width)
@@ -147,6 +142,10 @@ class WindowMaster(_Master):
 
     async def read(self, address: int, length: int) -> bytes:
         """Read bytes."""
+        async with self._turn:
+            return await self._read(address, length)
+
+    async def _read(self, address: int, length: int) -> bytes:
         found: list[bytes] = []
         for start, part in self._bursts(address, length):
             beats = num_beats(start, part, self._width)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from poblano.commands import by_opcode
 from poblano.faults import Fault
-from poblano_verif.host_bus import RegisterMaster
+from poblano_verif.named_registers import NamedRegisters
 
 __all__ = ["SliceFault", "SliceFaultError", "read_fault"]
 
@@ -64,7 +64,7 @@ class SliceFaultError(AssertionError):
 
 
 async def read_fault(
-    registers: RegisterMaster,
+    registers: NamedRegisters,
     queues: Sequence[str],
     programs: Mapping[str, tuple[int, Sequence[bytes]]],
 ) -> SliceFault:

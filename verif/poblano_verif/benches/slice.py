@@ -3,106 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from random import Random
 from typing import Any
 
 import cocotb
-import numpy as np
 
 from poblano.commands import WORD_BYTES
 from poblano.faults import Fault
 from poblano.host.registers import queue_names
-from poblano_sw.assembler import encode
 from poblano_sw.program import Program
-from poblano_verif.slice_fault import SliceFaultError
-from poblano_verif.system_driver import Run, SystemDriver
-
-LIMIT = 400_000_000
-"""Simulation steps that a test may take."""
+from poblano_verif.slice_bench import LIMIT, Bench, after, handed_over, random_moves
+from poblano_verif.slice_faults import *  # noqa: F403 (tests of the same block)
+from poblano_verif.slice_products import *  # noqa: F403
+from poblano_verif.slice_traffic import *  # noqa: F403
+from poblano_verif.system_driver import Run
 
 RINGS = 0
 """L1 address of the rings; what is moved lies behind them."""
 
 DECERR = 3
-
-
-class Bench:
-    """A slice, its memories, and random data."""
-
-    def __init__(self, handle: Any) -> None:
-        self.driver = SystemDriver(handle)
-        self.random = Random(cocotb.RANDOM_SEED)
-        self.slice = self.driver.configuration.slice
-        self.ports = range(self.slice.hbm.ports)
-
-    async def start(self) -> list[np.ndarray]:
-        """Reset and fill the memories with random bytes; return them."""
-        await self.driver.start()
-        memories = []
-        for port in self.ports:
-            data = np.frombuffer(self.random.randbytes(self.driver.memory_bytes), np.uint8).copy()
-            await self.driver.load_hbm(port, 0, data)
-            memories.append(data)
-        return memories
-
-    def word(self, mnemonic: str, **values: int) -> bytes:
-        """Return the word of a legal command."""
-        return encode(self.slice, mnemonic, **values)
-
-    async def compare(self, memories: list[np.ndarray]) -> None:
-        """Compare all of every memory."""
-        for port, wanted in enumerate(memories):
-            found = await self.driver.dump_hbm(port, 0, len(wanted))
-            wrong = np.flatnonzero(found != wanted)
-            assert not len(wrong), f"port {port}: {len(wrong)} bytes are wrong from {wrong[0]:#x}"
-
-
-def handed_over(
-    bench: Bench, moves: list[tuple[int, int, int, int]], port: int
-) -> dict[str, list[bytes]]:
-    """Return queues that copy (source, target, length, L1 address) one after the other.
-
-    Semaphore 2 * port says that L1 holds a run, the one after it that the run was stored.
-    """
-    full, free = 2 * port, 2 * port + 1
-    loads, stores = [], []
-    for number, (source, target, length, l1) in enumerate(moves):
-        waits = {"wait_a": free, "wait_a_count": int(number > 0)}
-        loads.append(
-            bench.word(
-                "load.rows",
-                hbm=source,
-                l1=l1,
-                length=length,
-                signal_a=full,
-                signal_a_count=1,
-                **waits,
-            )
-        )
-        signals = {"signal_a": free, "signal_a_count": int(number < len(moves) - 1)}
-        stores.append(
-            bench.word(
-                "store.rows",
-                hbm=target,
-                l1=l1,
-                length=length,
-                wait_a=full,
-                wait_a_count=1,
-                **signals,
-            )
-        )
-    return {f"load_{port}": loads, f"store_{port}": stores}
-
-
-def random_moves(bench: Bench, count: int, first: int) -> list[tuple[int, int, int, int]]:
-    """Return moves whose L1 addresses are at least `first`."""
-    half = bench.driver.memory_bytes // 2
-    moves = []
-    for _ in range(count):
-        length = bench.random.choice((1, 64, bench.random.randrange(1, 1500)))
-        source, target = (bench.random.randrange(half - length) + part for part in (0, half))
-        moves.append((source, target, length, bench.random.randrange(first, first + 4000)))
-    return moves
 
 
 def check_order(run: Run, program: Program, ports: range) -> None:
@@ -150,8 +68,7 @@ async def copies(dut: Any) -> None:
             start = first + 6000 * port
             moves = random_moves(bench, count, start)
             queues |= handed_over(bench, moves, port)
-            for source, target, length, _ in moves:
-                memories[port][target : target + length] = memories[port][source : source + length]
+            memories[port] = after(memories[port], moves)
         program = Program(queues, RINGS, words)
         run = await driver.run(program, 1_000_000)
         check_order(run, program, bench.ports)
@@ -179,12 +96,9 @@ async def a_fault(dut: Any) -> None:
     waits = {"wait_a": 5, "wait_a_count": 2}
     bad = bench.word("load.rows", hbm=driver.memory_bytes + 64, l1=8192, length=64, **waits)
     await driver.run(Program({"load_0": [good] * 3}, RINGS), 10_000)
-    try:
-        await driver.run(Program({"load_0": [first, first, bad, good]}, RINGS), 10_000)
-    except SliceFaultError as error:
-        fault = error.fault
-    else:
-        raise AssertionError("a fault must end the run")
+    program = Program({"load_0": [first, first, bad, good]}, RINGS)
+    program.check(driver.configuration)
+    fault = await bench.run_to_fault(program)
     assert (fault.kind, fault.queue, fault.command) == (Fault.RESPONSE, "load_0", 2), str(fault)
     assert (fault.address, fault.response) == (driver.memory_bytes + 64, DECERR)
     assert str(fault) == (

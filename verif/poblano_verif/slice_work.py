@@ -1,0 +1,98 @@
+"""Work for every queue of a slice that needs nothing of the others', and what it must leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from poblano.commands import WORD_BYTES
+from poblano_sw.matmul import golden_bytes
+from poblano_sw.program import Program
+from poblano_verif.matmul_workload import random_product
+from poblano_verif.slice_bench import Bench
+
+__all__ = ["Work"]
+
+_PRODUCT = 24 << 10
+"""Bytes of L1, from 0, for the product; what is moved lies behind it."""
+
+_MOVE = 2048
+"""Bytes of L1 for what a queue moves."""
+
+_RING_WORDS = 4
+
+L1 = -1
+"""Stands for L1 where other numbers mean the memory of a port."""
+
+
+class Work:
+    """A product, and a load and a store on every port; each can run any number of times.
+
+    Parameters
+    ----------
+    bench:
+        The slice.
+
+    Attributes
+    ----------
+    words:
+        Queue to the word of its command.
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        random = bench.random
+        self._product = random_product(random, bench.slice, largest=40, window=range(_PRODUCT))
+        self.words = {"tensor": self._product.plan.word}
+        self._moves: dict[str, tuple[int, dict[str, int]]] = {}
+        for port in bench.ports:
+            for name in ("load", "store"):
+                move = {
+                    "hbm": random.randrange(bench.driver.memory_bytes - _MOVE),
+                    "l1": _PRODUCT + len(self._moves) * _MOVE + random.randrange(64),
+                    "length": random.randint(400, _MOVE - 64),
+                }
+                self._moves[f"{name}_{port}"] = (port, move)
+                self.words[f"{name}_{port}"] = bench.word(f"{name}.rows", **move)
+        self._after: dict[str, list[tuple[int, int, bytes]]] = {}
+
+    async def prepare(self) -> None:
+        """Put what is read into L1 and HBM, and random bytes to where something is written."""
+        bench, product = self._bench, self._product
+        memories = await bench.fill()
+        l1 = bytearray(bench.random.randbytes(_PRODUCT + len(self._moves) * _MOVE))
+        for address, data in product.images():
+            l1[address : address + len(data)] = data.tobytes()
+        await bench.driver.window.write(0, bytes(l1))
+        results = golden_bytes(product.plan, product.a, product.b)
+        self._after = {"tensor": [(L1, address, data.tobytes()) for address, data in results]}
+        for queue, (port, move) in self._moves.items():
+            inner = slice(move["l1"], move["l1"] + move["length"])
+            outer = slice(move["hbm"], move["hbm"] + move["length"])
+            self._after[queue] = [
+                (L1, move["l1"], memories[port][outer].tobytes())
+                if queue.startswith("load")
+                else (port, move["hbm"], bytes(l1[inner]))
+            ]
+
+    def program(
+        self, queues: Mapping[str, Sequence[bytes]] | None = None, *, end: int | None = None
+    ) -> Program:
+        """Return a program of one command a queue, or of other words.
+
+        The rings end at the end of L1, or at another address.
+        """
+        words = {queue: [word] for queue, word in self.words.items()} if queues is None else queues
+        end = self._bench.slice.l1.size if end is None else end
+        return Program(words, end - len(words) * _RING_WORDS * WORD_BYTES, _RING_WORDS)
+
+    async def check(self, *without: str) -> None:
+        """Compare what the commands of all queues but some wrote."""
+        driver = self._bench.driver
+        for queue in self._after.keys() - set(without):
+            for memory, address, wanted in self._after[queue]:
+                found = (
+                    await driver.window.read(address, len(wanted))
+                    if memory == L1
+                    else (await driver.dump_hbm(memory, address, len(wanted))).tobytes()
+                )
+                assert found == wanted, f"what {queue} wrote at {address:#x} is wrong"
