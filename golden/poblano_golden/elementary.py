@@ -33,11 +33,6 @@ LOG2_E_BITS = 36
 _ONE = 1 << FRACTION_BITS
 _HIDDEN = 1 << 23
 _BIAS = 127
-_LARGE_EXPONENT = 7
-"""The largest exponent of an argument of an exponential that does not saturate."""
-
-_FIXED_BITS = FRACTION_BITS + 9
-"""Bits of the magnitude of a power of two: log2(e) * 2**8 is below 2**9."""
 
 
 def _log2_e() -> int:
@@ -101,8 +96,7 @@ def _aligned(x: F32, factor: int = 1 << LOG2_E_BITS) -> I64:
     exponent = ((bits >> 23) & 0xFF) - _BIAS
     product = ((bits & (_HIDDEN - 1)) | _HIDDEN) * factor
     unit_shift = LOG2_E_BITS + 23 - FRACTION_BITS
-    fixed = product >> np.clip(unit_shift - exponent, 0, 62)
-    return np.where(exponent > _LARGE_EXPONENT, (1 << _FIXED_BITS) - 1, fixed)
+    return product >> np.clip(unit_shift - exponent, 0, 62)
 
 
 def _power(x: F32, magnitude: I64) -> tuple[I64, I64]:

@@ -146,10 +146,10 @@ MUTATIONS = {
         "square_bits: int = 13",
         "square_bits: int = 7",
     ),
-    "exponentials do not saturate": (
+    "small powers wrap": (
         "elementary.py",
-        "exponent > _LARGE_EXPONENT",
-        "exponent > 200",
+        "np.clip(unit_shift - exponent, 0, 62)",
+        "(unit_shift - exponent) % 64",
     ),
     "a negative power is not rounded down": (
         "elementary.py",

@@ -67,7 +67,9 @@ class TableEvaluator(Component):
         place = self.argument[: first.place_bits]
         c0, c1, c2 = self._look_up(m)
         square_bits = first.square_bits
-        square, slope = Signal(len(c2) + square_bits), Signal(len(c1) + (not first.falls))
+        square = Signal(len(c2) + square_bits)
+        rows = [row for table in self.tables for row in table.coefficients]
+        slope = Signal(range(max(c1 if first.falls else c1 + c2 for _, c1, c2 in rows) + 1))
         m.d.comb += square.eq(c2 * place[-square_bits:])
         bent = square[square_bits:]
         m.d.comb += slope.eq(c1 - bent if first.falls else c1 + bent)
