@@ -12,7 +12,7 @@ import pytest
 
 import poblano
 
-SLICE, AXI = "slice:tiny/icarus", "slice_axi:tiny/icarus"
+SLICE, AXI = "slice:tiny/verilator", "slice_axi:tiny/icarus"
 
 FAULTS = {
     "a fault is the oldest command's": (

@@ -350,7 +350,13 @@ _MEMORIES = {
 }
 
 
-def _slice(*overrides: str, preset: str = "tiny", memory_bytes: int = 1 << 18) -> Variant:
+def _slice(
+    simulators: Mapping[str, Mapping[str, str]],
+    *overrides: str,
+    preset: str = "tiny",
+    memory_bytes: int = 1 << 18,
+    nightly: bool = False,
+) -> Variant:
     """Return a variant of the slice, whose bench simulates it with memories at its HBM ports."""
 
     def configuration() -> Configuration:
@@ -368,10 +374,8 @@ def _slice(*overrides: str, preset: str = "tiny", memory_bytes: int = 1 << 18) -
 
         return SliceSystem(configuration=configuration(), memory_bytes=memory_bytes)
 
-    simulators = {"verilator": {"POBLANO_BENCH_SHARE": "0.3" if overrides else "1"}}
-    if not overrides:
-        simulators["icarus"] = {"POBLANO_BENCH_SHARE": "0.04"}
-    return Variant(make, simulators, harness=harness)
+    limit = 6000.0 if nightly else 600.0
+    return Variant(make, simulators, harness=harness, nightly=nightly, limit=limit)
 
 
 def _bare_slice() -> Component:
@@ -382,8 +386,15 @@ def _bare_slice() -> Component:
 
 
 _SLICES = {
-    "tiny": _slice(),
-    "two_ports": _slice("slice.hbm.ports=2", "slice.l1.line=128 B", "slice.host.width=4 B"),
+    "tiny": _slice({"verilator": {}}),
+    "two_ports": _slice(
+        {"verilator": {"POBLANO_BENCH_SHARE": "0.3"}},
+        "slice.hbm.ports=2",
+        "slice.l1.line=128 B",
+        "slice.host.width=4 B",
+        nightly=True,
+    ),
+    "icarus": _slice({"icarus": {"POBLANO_BENCH_SHARE": "0.04"}}, nightly=True),
 }
 
 
@@ -467,9 +478,8 @@ BLOCKS: Mapping[str, Block] = {
             "slice_axi",
             "slice between the masters and the RAM of cocotbext-axi",
             {
-                "tiny": Variant(
-                    _bare_slice, {"verilator": {}, "icarus": {"POBLANO_BENCH_SHARE": "0.1"}}
-                )
+                "tiny": Variant(_bare_slice, {"icarus": {"POBLANO_BENCH_SHARE": "0.1"}}),
+                "every_error": Variant(_bare_slice, {"verilator": {}}, nightly=True, limit=6000.0),
             },
         ),
         Block("tensor_engine", "tensor engine on an L1 of its own", _TENSOR_ENGINES),
