@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-import poblano
+from planted_fault import run_bench
 
 REGISTERS, WINDOW = "host_registers:tiny/icarus", "host_window:tiny/icarus"
 
@@ -156,42 +149,17 @@ FAULTS = {
 }
 
 
-def bench(folder: Path, job: str, file: str = "", old: str = "", new: str = ""):
-    """Run tests of a bench with one text in one source of the host port replaced."""
-    copy = folder / "hw" / "poblano"
-    shutil.copytree(Path(poblano.__file__).parent, copy)
-    if file:
-        source = copy / "host" / file
-        text = source.read_text("utf-8")
-        assert text.count(old) == 1, f"{old!r} must stand once in {file}"
-        source.write_text(text.replace(old, new), "utf-8")
-    constraints = Path(poblano.__file__).parents[2] / "constraints"
-    if constraints.is_dir():
-        (folder / "constraints").symlink_to(constraints)
-    return subprocess.run(
-        [sys.executable, "-m", "poblano_flow", "test", "-k", job],
-        env={
-            **os.environ,
-            "PYTHONPATH": str(copy.parent),
-            "POBLANO_BUILD_DIR": str(folder / "build"),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("job", [REGISTERS, WINDOW])
 def test_the_bench_passes_without_a_fault(job, tmp_path):
-    done = bench(tmp_path, job)
+    done = run_bench(tmp_path, job)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_bench_finds(fault, tmp_path):
-    job, *change = FAULTS[fault]
-    done = bench(tmp_path, job, *change)
+    job, file, *texts = FAULTS[fault]
+    done = run_bench(tmp_path, job, f"host/{file}", *texts)
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"FAILED {job}" in done.stdout

@@ -7,13 +7,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from poblano.commands import LOAD_ROWS, MATMUL, STORE_ROWS, CommandError, by_opcode
+from poblano.commands import CommandError, by_opcode
 from poblano.config import load
-from poblano.tensor.layout import format_of
-from poblano_golden.blocks import MxTensor, quantise, unpack
-from poblano_golden.formats import BF16, FP32, MXFP4, MXFP8_E4M3, MXINT8, num_blocks
+from poblano_golden.blocks import MxTensor, quantise
+from poblano_golden.formats import BF16, FP32, MXFP4, MXFP8_E4M3, MXINT8
 from poblano_sw.chunking import plan_streamed
-from poblano_sw.matmul import MatmulPlan, golden_bytes
+from poblano_sw.simulator import Memories
 from poblano_sw.streamed_matmul import Product, StreamedMatmul
 
 TINY = load("tiny", ["slice.l1.size=16 KiB"]).slice
@@ -28,11 +27,11 @@ def operands(product: Product, seed: int) -> tuple[MxTensor, MxTensor]:
 
 
 class Machine:
-    """Runs command words on arrays of bytes, queues in an order drawn at random."""
+    """Runs command words on the simulator's memories, queues in an order drawn at random."""
 
-    def __init__(self, l1_size: int, hbm_size: int, random: Random) -> None:
-        self.l1 = np.zeros(l1_size, np.uint8)
-        self.hbm = np.zeros(hbm_size, np.uint8)
+    def __init__(self, hbm_size: int, random: Random) -> None:
+        self.memories = Memories(TINY, hbm_size)
+        self.hbm = self.memories.hbm[0]
         self.semaphores = [0] * 64
         self.random = random
 
@@ -54,43 +53,9 @@ class Machine:
         for semaphore, count in self._pairs(word, "wait"):
             self.semaphores[semaphore] -= count
         command = by_opcode(word[0])
-        values = command.decode(word)
-        if command is MATMUL:
-            self._multiply(values)
-        else:
-            assert command in (LOAD_ROWS, STORE_ROWS)
-            for row in range(values["rows"]):
-                hbm = values["hbm"] + row * values["hbm_row_stride"]
-                l1 = values["l1"] + row * values["l1_row_stride"]
-                inner, outer = slice(l1, l1 + values["length"]), slice(hbm, hbm + values["length"])
-                if command is LOAD_ROWS:
-                    self.l1[inner] = self.hbm[outer]
-                else:
-                    self.hbm[outer] = self.l1[inner]
+        self.memories.execute(command, command.decode(word), port=0)
         for semaphore, count in self._pairs(word, "signal"):
             self.semaphores[semaphore] += count
-
-    def _multiply(self, values: dict[str, int]) -> None:
-        plan = MatmulPlan(TINY, values, format_of(values["d_format"]))
-        a, b = (self._operand(plan, values, side, rows) for side, rows in (("a", "m"), ("b", "n")))
-        for address, data in golden_bytes(plan, a, b):
-            self.l1[address : address + len(data)] = data
-
-    def _operand(self, plan: MatmulPlan, values: dict[str, int], side: str, rows: str) -> MxTensor:
-        fmt = format_of(values[f"{side}_format"])
-        blocks = num_blocks(values["k"])
-        codes, scales = (
-            np.stack(
-                [
-                    self.l1[e.address + i * e.stride : e.address + i * e.stride + e.length]
-                    for i in range(e.steps)
-                ]
-            )
-            for e in (plan.arrays[f"{side}_code"], plan.arrays[f"{side}_scale"])
-        )
-        return unpack(
-            codes.reshape(blocks, values[rows], fmt.block_bytes), scales, fmt, values["k"]
-        )
 
 
 CASES = [
@@ -107,7 +72,7 @@ CASES = [
 def test_any_order_of_engines_gives_the_golden_bytes(product, chunks, buffers, seed):
     plan = StreamedMatmul(TINY, product, chunks, buffers, hbm=4096)
     a, b = operands(product, seed)
-    machine = Machine(TINY.l1.size, plan.hbm_end, Random(seed))
+    machine = Machine(plan.hbm_end, Random(seed))
     for address, data in plan.images(a, b):
         assert not machine.hbm[address : address + len(data)].any(), "arrays must lie apart"
         machine.hbm[address : address + len(data)] = data

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-import poblano
+from planted_fault import run_bench
 
 SLICE, AXI = "slice:tiny/verilator", "slice_axi:tiny/icarus"
 
@@ -120,34 +113,10 @@ FAULTS = {
 }
 
 
-def bench(folder: Path, selection: str, file: str = "", old: str = "", new: str = ""):
-    """Run some tests with one text in one source of the hardware replaced."""
-    copy = folder / "hw" / "poblano"
-    shutil.copytree(Path(poblano.__file__).parent, copy)
-    if file:
-        source = (copy / file).read_text("utf-8")
-        assert source.count(old) == 1, f"{old!r} must stand once in {file}"
-        (copy / file).write_text(source.replace(old, new), "utf-8")
-    constraints = Path(poblano.__file__).parents[2] / "constraints"
-    if constraints.is_dir():
-        (folder / "constraints").symlink_to(constraints)
-    return subprocess.run(
-        [sys.executable, "-m", "poblano_flow", "test", "-k", selection],
-        env={
-            **os.environ,
-            "PYTHONPATH": str(copy.parent),
-            "POBLANO_BUILD_DIR": str(folder / "build"),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("selection", sorted({fault[0] for fault in FAULTS.values()}))
 def test_the_bench_passes_without_a_fault(selection, tmp_path):
-    done = bench(tmp_path, selection)
+    done = run_bench(tmp_path, selection)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -155,6 +124,6 @@ def test_the_bench_passes_without_a_fault(selection, tmp_path):
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_bench_finds(fault, tmp_path):
     selection, *change = FAULTS[fault]
-    done = bench(tmp_path, selection, *change)
+    done = run_bench(tmp_path, selection, *change)
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"FAILED {selection.partition(' ')[0]}" in done.stdout

@@ -1,14 +1,9 @@
 """Faults planted in the tensor engine, each of which its bench must find."""
 
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+from planted_fault import run_bench
 
-import poblano
+ENGINE = "tensor_engine:tiny/verilator"
 
 FAULTS = {
     "sums start from the tile before": (
@@ -95,40 +90,15 @@ FAULTS = {
 }
 
 
-def bench(folder: Path, file: str = "", old: str = "", new: str = ""):
-    """Run the bench of the tiny engine with one text in one source of the hardware replaced."""
-    copy = folder / "hw" / "poblano"
-    shutil.copytree(Path(poblano.__file__).parent, copy)
-    if file:
-        source = (copy / file).read_text("utf-8")
-        assert source.count(old) == 1, f"{old!r} must stand once in {file}"
-        (copy / file).write_text(source.replace(old, new), "utf-8")
-    constraints = Path(poblano.__file__).parents[2] / "constraints"
-    if constraints.is_dir():
-        (folder / "constraints").symlink_to(constraints)
-    return subprocess.run(
-        [sys.executable, "-m", "poblano_flow", "test", "-k", "tensor_engine:tiny/verilator"],
-        env={
-            **os.environ,
-            "PYTHONPATH": str(copy.parent),
-            "POBLANO_BUILD_DIR": str(folder / "build"),
-            "POBLANO_RANDOM_PRODUCTS": "20",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.mark.nightly
 def test_the_bench_passes_without_a_fault(tmp_path):
-    done = bench(tmp_path)
+    done = run_bench(tmp_path, ENGINE, POBLANO_RANDOM_PRODUCTS="20")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_bench_finds(fault, tmp_path):
-    done = bench(tmp_path, *FAULTS[fault])
+    done = run_bench(tmp_path, ENGINE, *FAULTS[fault], POBLANO_RANDOM_PRODUCTS="20")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "FAILED tensor_engine:tiny/verilator" in done.stdout
+    assert f"FAILED {ENGINE}" in done.stdout

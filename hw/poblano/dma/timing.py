@@ -9,6 +9,7 @@ and a write `latency` cycles after its last beat.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
@@ -76,7 +77,7 @@ def bursts_of_row(hbm: int, l1: int, length: int, width: int) -> Iterator[tuple[
         hbm, l1, length = hbm + size, l1 + size, length - size
 
 
-class _Path:
+class _Path(ABC):
     """Moves the beats of one burst after the other.
 
     Attributes
@@ -103,9 +104,9 @@ class _Path:
         beat = min(length, self.width - hbm % self.width)
         return l1 % self.line + beat > self.line and known != l1 // self.line
 
+    @abstractmethod
     def burst(self, issue: int, hbm: int, l1: int, length: int) -> int:
         """Move a burst issued in cycle `issue`; return the cycle in which it is over."""
-        raise NotImplementedError
 
 
 class _Load(_Path):
