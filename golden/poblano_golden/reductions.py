@@ -17,29 +17,36 @@ from poblano_golden.arrays import F32, I64, require_dtype
 __all__ = ["argmax", "maximum", "top_k", "total"]
 
 
-def total(x: F32, lanes: int, axis: int = -1) -> F32:
+def total(x: F32, lanes: int, ways: int = 1, axis: int = -1) -> F32:
     """Return the sum along `axis`: a binary tree over the lanes of a beat, then beat by beat.
 
-    In a beat neighbours are added, (0, 1), (2, 3) and so on, then neighbouring sums, to one. These
-    are added to +0 in ascending order of the beat. Lanes past the end of the axis hold +0. A sum
-    is never -0, and that of no elements is +0.
+    In a beat neighbours are added, (0, 1), (2, 3) and so on, then neighbouring sums, to one. The
+    sum of beat j is added to accumulator j % ways, each +0 at first, in ascending order of the
+    beat; the accumulators are added by such a tree too. Lanes past the end of the axis hold +0. A
+    sum is never -0, and that of no elements is +0.
 
     Raises
     ------
     ValueError
-        If `lanes` is not a power of two, or `x` not float32.
+        If `lanes` or `ways` is not a power of two, or `x` not float32.
     """
     require_dtype("x", x, np.float32)
-    if lanes < 1 or lanes & (lanes - 1):
-        raise ValueError(f"lanes must be a power of two, not {lanes}")
+    for name, count in (("lanes", lanes), ("ways", ways)):
+        if count < 1 or count & (count - 1):
+            raise ValueError(f"{name} must be a power of two, not {count}")
     rows = np.moveaxis(x, axis, -1)
-    beats = -(-rows.shape[-1] // lanes)
-    padded = np.zeros((*rows.shape[:-1], beats * lanes), np.float32)
+    turns = -(-rows.shape[-1] // (lanes * ways))
+    padded = np.zeros((*rows.shape[:-1], turns * ways * lanes), np.float32)
     padded[..., : rows.shape[-1]] = rows
-    sums = padded.reshape(*rows.shape[:-1], beats, lanes)
-    while sums.shape[-1] > 1:
-        sums = fp32.add(sums[..., 0::2], sums[..., 1::2])
-    return fp32.ascending_sum(sums[..., 0])
+    beats = _tree(padded.reshape(*rows.shape[:-1], turns, ways, lanes))
+    return _tree(fp32.ascending_sum(beats, -2))
+
+
+def _tree(x: F32) -> F32:
+    """Return sums along the last axis, whose length is a power of two, neighbours first."""
+    while x.shape[-1] > 1:
+        x = fp32.add(x[..., 0::2], x[..., 1::2])
+    return x[..., 0]
 
 
 def maximum(x: F32, axis: int = -1) -> F32:

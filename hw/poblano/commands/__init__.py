@@ -25,18 +25,22 @@ from poblano.commands.model import (
     Values,
 )
 from poblano.commands.tensor import MATMUL
+from poblano.commands.vector import CHAIN, PASS, TOPK, VECTOR_COMMANDS
 
 __all__ = [
     "ADDRESS_WIDTH",
+    "CHAIN",
     "COMMANDS",
     "HBM_ADDRESS_WIDTH",
     "LOAD_GATHER",
     "LOAD_ROWS",
     "MATMUL",
     "OPCODE_WIDTH",
+    "PASS",
     "STORE_ROWS",
     "STORE_SCATTER",
     "SYNCHRONISATION",
+    "TOPK",
     "WORD_BYTES",
     "Command",
     "CommandError",
@@ -46,7 +50,7 @@ __all__ = [
     "by_opcode",
 ]
 
-COMMANDS: tuple[Command, ...] = (MATMUL, *DMA_COMMANDS)
+COMMANDS: tuple[Command, ...] = (MATMUL, *DMA_COMMANDS, *VECTOR_COMMANDS)
 """Every command."""
 
 

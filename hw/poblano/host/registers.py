@@ -60,9 +60,9 @@ _WORD_ZEROS = (WORD_BYTES - 1).bit_length()
 
 
 def queue_names(configuration: Configuration) -> tuple[str, ...]:
-    """Return the queues in the order of their numbers: `tensor`, `load_0`, `store_0`, ..."""
+    """Return the queues in the order of their numbers: `tensor`, `vector`, `load_0`, `store_0`, ..."""
     ports = range(configuration.slice.hbm.ports)
-    return ("tensor", *(f"{half}_{port}" for port in ports for half in ("load", "store")))
+    return ("tensor", "vector", *(f"{half}_{port}" for port in ports for half in ("load", "store")))
 
 
 def register_map(configuration: Configuration) -> RegisterMap:

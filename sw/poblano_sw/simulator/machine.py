@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from poblano.commands import Command, Values, by_opcode
-from poblano.config import Configuration
+from poblano.commands import CHAIN, PASS, Command, Values, by_opcode
+from poblano.config import Configuration, SliceConfiguration
 from poblano.dma.timing import MEMORY_LATENCY, MoveTimeline
 from poblano.host.registers import queue_names
 from poblano.tensor.timing import Timeline
@@ -68,7 +68,7 @@ class _Queue:
     name: str
     index: int
     commands: list[tuple[Command, dict[str, int]]]
-    timeline: Timeline | MoveTimeline
+    timeline: Timeline | MoveTimeline | VectorTimeline
     port: int
     issued: int = 0
     ends: deque[int] = field(default_factory=lambda: deque[int]())
@@ -80,16 +80,51 @@ class _Queue:
 
     def start(self, cycle: int, memories: Memories) -> int:
         """Issue the first command in `cycle`; return the cycle in which it is done."""
-        _, values = self.commands[self.issued]
+        command, values = self.commands[self.issued]
         self.issued += 1
         if isinstance(self.timeline, Timeline):
             done = cycle + 1 + self.timeline.run(values, cycle).cycles
+        elif isinstance(self.timeline, VectorTimeline):
+            done = self.timeline.run(command, values, cycle)
         else:
             found = memories.indices(values)
             indices = None if found is None else [int(index) for index in found]
             done = self.timeline.run(values, indices, cycle)
         self.ends.append(done)
         return done
+
+
+class VectorTimeline:
+    """When the vector engine's commands are done: one at a time.
+
+    Attributes
+    ----------
+    ready:
+        The first cycle in which the engine accepts another word.
+    """
+
+    def __init__(self, configuration: SliceConfiguration) -> None:
+        self.configuration = configuration
+        self.ready = 0
+        self._chain: Values = CHAIN.complete({})
+
+    def run(self, command: Command, values: Values, accepted: int) -> int:
+        """Return the cycle in which a command is done whose word is accepted in `accepted`."""
+        if command is CHAIN:
+            self._chain = values
+        extra = (self._chain,) if command is PASS else ()
+        self.ready = accepted + 1 + command.cycles(self.configuration, values, *extra)
+        return self.ready
+
+
+def _timeline(
+    section: SliceConfiguration, engine: str, latency: int
+) -> Timeline | MoveTimeline | VectorTimeline:
+    if engine == "tensor":
+        return Timeline(section)
+    if engine == "vector":
+        return VectorTimeline(section)
+    return MoveTimeline(section, engine, latency)
 
 
 def _pairs(values: Values, kind: str) -> Iterator[tuple[int, int]]:
@@ -142,9 +177,7 @@ class _Run:
         for index, name in enumerate(queue_names(configuration)):
             engine, _, port = name.partition("_")
             words = program.queues.get(name, ())
-            timeline = (
-                Timeline(section) if engine == "tensor" else MoveTimeline(section, engine, latency)
-            )
+            timeline = _timeline(section, engine, latency)
             commands = [(by_opcode(word[0]), by_opcode(word[0]).decode(word)) for word in words]
             self._queues.append(_Queue(name, index, commands, timeline, int(port or 0)))
         counts = [len(queue.commands) for queue in self._queues]

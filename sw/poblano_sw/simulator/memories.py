@@ -14,6 +14,7 @@ from poblano_golden.blocks import MxTensor, unpack
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import MxFormat, num_blocks
 from poblano_sw.matmul import MatmulPlan, golden_bytes
+from poblano_sw.simulator.vector import VectorEngine
 
 __all__ = ["Memories"]
 
@@ -40,6 +41,7 @@ class Memories:
         self.configuration = configuration
         self.l1: U8 = np.zeros(configuration.l1.size, np.uint8)
         self.hbm: list[U8] = [np.zeros(hbm_bytes, np.uint8) for _ in range(configuration.hbm.ports)]
+        self._vector = VectorEngine(configuration)
 
     def indices(self, values: Values) -> NDArray[np.uint32] | None:
         """Return the indices that a move reads, or None if it reads none."""
@@ -64,6 +66,9 @@ class Memories:
         """
         if command.engine == "tensor":
             self._multiply(values)
+            return
+        if command.engine == "vector":
+            self._vector.execute(command, values, self.l1)
             return
         names = moves.Move.__dataclass_fields__
         move = moves.Move(**{name: values[name] for name in names if name in values})

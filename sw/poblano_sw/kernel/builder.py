@@ -1,0 +1,526 @@
+"""Builds a program from what a kernel asks for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from types import FrameType
+from typing import Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+
+from poblano.commands import (
+    CHAIN,
+    LOAD_GATHER,
+    LOAD_ROWS,
+    MATMUL,
+    PASS,
+    STORE_ROWS,
+    TOPK,
+    WORD_BYTES,
+    Command,
+)
+from poblano.config import Configuration
+from poblano.host.registers import queue_names
+from poblano.tensor.layout import extents
+from poblano.vector.layout import STORE_NONE
+from poblano_golden.blocks import num_blocks
+from poblano_golden.errors import PoblanoError
+from poblano_golden.formats import SCALE_RULES, MxFormat
+from poblano_golden.vector import Number
+from poblano_sw.kernel.allocation import Stack
+from poblano_sw.kernel.dependencies import Operation, Ordering, semaphores
+from poblano_sw.kernel.tensors import FP32, L1, UINT32, Blocks, Matrix, Run, Tensor
+from poblano_sw.program import Program
+
+__all__ = ["Builder", "KernelError", "Operand"]
+
+Operand = Matrix | float
+"""A right side of an operation: numbers of every element, one number a row, or a constant."""
+
+RING_WORDS = 16
+"""Words of each queue's ring in L1."""
+
+_HERE = Path(__file__).parent
+_Any = TypeVar("_Any", Matrix, Blocks)
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class KernelError(PoblanoError):
+    """A kernel asks for what cannot be; the message begins with its file and line."""
+
+
+def _source_line() -> str:
+    """Return the nearest line outside this package that led here."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+    while frame is not None and Path(frame.f_code.co_filename).parent == _HERE:
+        frame = frame.f_back
+    if frame is None:
+        return "kernel"
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def _located(
+    method: Callable[Concatenate[Builder, _P], _T],
+) -> Callable[Concatenate[Builder, _P], _T]:
+    """Let the method's errors name the kernel's line."""
+
+    @wraps(method)
+    def call(self: Builder, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            return method(self, *args, **kwargs)
+        except KernelError:
+            raise
+        except (PoblanoError, ValueError) as error:
+            raise KernelError(f"{_source_line()}: {error}") from None
+
+    return call
+
+
+class Builder:
+    """Collects the commands of a kernel for one slice.
+
+    Commands run in the order of their queues: `load` and `store` of each HBM port, `tensor` and
+    `vector`. Two commands that touch the same bytes keep the kernel's order, by semaphores that the
+    builder places; everything else overlaps. So a kernel says by its buffers what may overlap.
+
+    Parameters
+    ----------
+    configuration:
+        The chip.
+    hbm_bytes:
+        Bytes of each HBM port's memory that a kernel may use.
+    """
+
+    def __init__(self, configuration: Configuration, hbm_bytes: int = 1 << 30) -> None:
+        self.configuration = configuration
+        section = configuration.slice
+        queues = queue_names(configuration)
+        rings = len(queues) * RING_WORDS * WORD_BYTES
+        self._l1 = Stack("L1", section.l1.size - rings)
+        reach = min(hbm_bytes, section.hbm.port_bytes)
+        self._hbm = [Stack(f"HBM port {port}", reach) for port in range(section.hbm.ports)]
+        self._operations: dict[str, list[Operation]] = {name: [] for name in queues}
+        self._all: list[Operation] = []
+        self._ordering = Ordering()
+        self._chain: dict[str, int] | None = None
+
+    @property
+    def l1_peak(self) -> int:
+        """Bytes of L1 that tensors take at most."""
+        return self._l1.peak
+
+    @property
+    def hbm_end(self) -> int:
+        """Bytes of the fullest HBM port's memory that tensors take."""
+        return max(stack.peak for stack in self._hbm)
+
+    # -- tensors ---------------------------------------------------------------------------------
+
+    @_located
+    def matrix(
+        self, rows: int, cols: int, number: Number = FP32, *, place: str = L1, name: str = ""
+    ) -> Matrix:
+        """Take place for rows of plain numbers; rows lie one behind the other."""
+        name = name or f"matrix [{rows}, {cols}] {number.name}"
+        _positive(name, rows, cols)
+        stride = cols * number.size
+        address = self._take(place, rows * stride, name)
+        return Matrix(place, address, rows, cols, number, stride, name)
+
+    @_located
+    def blocks(
+        self, rows: int, cols: int, fmt: MxFormat, *, place: str = L1, name: str = ""
+    ) -> Blocks:
+        """Take place for a matrix in an MX format, block-major."""
+        name = name or f"blocks [{rows}, {cols}] {fmt.name}"
+        _positive(name, rows, cols)
+        count = num_blocks(cols)
+        code_stride = rows * fmt.block_bytes
+        codes = self._take(place, count * code_stride, name)
+        scales = self._take(place, count * rows, name)
+        return Blocks(place, codes, scales, rows, cols, fmt, code_stride, rows, name)
+
+    @_located
+    def view(self, buffer: _Any, rows: int, cols: int) -> _Any:
+        """Return a smaller tensor that lies, without gaps, where a buffer does."""
+        if isinstance(buffer, Matrix):
+            _inside(buffer, rows, cols)
+            return replace(buffer, rows=rows, cols=cols, stride=cols * buffer.number.size)
+        _inside(buffer, rows, cols)
+        return replace(
+            buffer,
+            rows=rows,
+            cols=cols,
+            code_stride=rows * buffer.fmt.block_bytes,
+            scale_stride=rows,
+        )
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Free on leaving the places in L1 that were taken inside.
+
+        Commands that use them later wait for the commands inside that do.
+        """
+        with ExitStack() as stack:
+            stack.enter_context(self._l1.scope())
+            yield
+
+    def _take(self, place: str, length: int, name: str) -> int:
+        line = self.configuration.slice.l1.line
+        if place == L1:
+            return self._l1.take(length, line, name)
+        return self._hbm[self._port(place)].take(length, max(line, 64), name)
+
+    def _port(self, place: str) -> int:
+        ports = [f"hbm_{port}" for port in range(len(self._hbm))]
+        if place not in ports:
+            raise PoblanoError(f"a place must be {', '.join((L1, *ports))}; got {place!r}")
+        return ports.index(place)
+
+    # -- moves -----------------------------------------------------------------------------------
+
+    @_located
+    def load(self, d: Tensor, s: Tensor) -> None:
+        """Move a tensor of the same shape and format from HBM to L1."""
+        self._move(LOAD_ROWS, "load", inner=d, outer=s, writes_inner=True)
+
+    @_located
+    def store(self, d: Tensor, s: Tensor) -> None:
+        """Move a tensor of the same shape and format from L1 to HBM."""
+        self._move(STORE_ROWS, "store", inner=s, outer=d, writes_inner=False)
+
+    @_located
+    def gather(self, d: Matrix, s: Matrix, indices: Matrix) -> None:
+        """Load rows of a matrix in HBM by number: row i of `d` is row `indices[i]` of `s`.
+
+        `indices` is uint32 `[1, rows of d]` in L1.
+        """
+        port = self._port(s.place)
+        _same("columns of source and destination", s.cols, d.cols)
+        _same("indices and rows of the destination", indices.cols, d.rows)
+        values = {
+            "hbm": s.address,
+            "l1": d.address,
+            "length": d.row_bytes,
+            "rows": d.rows,
+            "hbm_row_stride": s.stride,
+            "l1_row_stride": d.stride,
+            "indices": indices.address,
+        }
+        self._add(LOAD_GATHER, f"load_{port}", values, (*s.runs(), *indices.runs()), d.runs())
+
+    def _move(
+        self, command: Command, half: str, *, inner: Tensor, outer: Tensor, writes_inner: bool
+    ) -> None:
+        _same("places", inner.place, L1)
+        port = self._port(outer.place)
+        _same("shapes", (inner.rows, inner.cols), (outer.rows, outer.cols))
+        for near, far in zip(inner.runs(), outer.runs(), strict=True):
+            near, far = _joined(near, far)
+            _same("bytes of a row", near.length, far.length)
+            values = {
+                "hbm": far.address,
+                "l1": near.address,
+                "length": near.length,
+                "rows": near.count,
+                "hbm_row_stride": far.stride if near.count > 1 else 0,
+                "l1_row_stride": near.stride if near.count > 1 else 0,
+            }
+            reads, writes = ((far,), (near,)) if writes_inner else ((near,), (far,))
+            self._add(command, f"{half}_{port}", values, reads, writes)
+
+    # -- tensor engine ---------------------------------------------------------------------------
+
+    @_located
+    def matmul(self, d: Tensor, a: Blocks, b: Blocks, *, rule: str = "even") -> None:
+        """Write A B^T: sums over the columns of both.
+
+        `d` is `[rows of a, rows of b]`; given as `[rows of b, rows of a]` it is the transpose, and
+        blocks then run along the rows of a. For equal row counts, see `matmul_transposed`.
+        """
+        self._matmul(d, a, b, rule, transposed=(d.rows, d.cols) != (a.rows, b.rows))
+
+    @_located
+    def matmul_transposed(self, d: Tensor, a: Blocks, b: Blocks, *, rule: str = "even") -> None:
+        """Write B A^T, `[rows of b, rows of a]`, blocks along the rows of a."""
+        self._matmul(d, a, b, rule, transposed=True)
+
+    def _matmul(self, d: Tensor, a: Blocks, b: Blocks, rule: str, *, transposed: bool) -> None:
+        _same("columns of a and b", a.cols, b.cols)
+        wanted = (b.rows, a.rows) if transposed else (a.rows, b.rows)
+        _same("shape of the results", (d.rows, d.cols), wanted)
+        fmt = d.fmt if isinstance(d, Blocks) else d.number
+        values = {
+            "a_format": a.fmt.code,
+            "b_format": b.fmt.code,
+            "d_format": fmt.code,
+            "scale_rule": SCALE_RULES[rule],
+            "axis": int(transposed),
+            "m": a.rows,
+            "n": b.rows,
+            "k": a.cols,
+        }
+        for side, tensor in (("a", a), ("b", b), ("d", d)):
+            if isinstance(tensor, Blocks):
+                values |= {
+                    f"{side}_codes": tensor.codes,
+                    f"{side}_code_stride": tensor.code_stride,
+                    f"{side}_scales": tensor.scales,
+                    f"{side}_scale_stride": tensor.scale_stride,
+                }
+            else:
+                values |= {
+                    f"{side}_codes": tensor.address,
+                    f"{side}_code_stride": tensor.stride,
+                }
+        found = [
+            (Run(L1, e.address, e.length, e.steps, e.stride), e.written)
+            for e in extents(MATMUL.complete(values))
+        ]
+        reads = [run for run, written in found if not written]
+        writes = [run for run, written in found if written]
+        self._add(MATMUL, "tensor", values, reads, writes)
+
+    # -- vector engine ---------------------------------------------------------------------------
+
+    @_located
+    def vector(
+        self,
+        a: Matrix,
+        *,
+        factor1: Operand | str = "one",
+        operation1: tuple[str, Operand] | None = None,
+        function: str = "pass",
+        left2: Matrix | str = "f",
+        factor2: Operand | str = "one",
+        operation2: tuple[str, Operand | str] | None = None,
+        d: Tensor | None = None,
+        rule: str = "even",
+        reduction: tuple[str, Matrix] | None = None,
+        index: Matrix | None = None,
+        limit: int | None = None,
+        limit_step: int = 0,
+        window: int = 0,
+        fill: float = 0.0,
+    ) -> None:
+        """Send a matrix through the chain of the vector engine.
+
+        The names are those of `vector.chain`. An operand that is a number is a constant; a matrix
+        `[1, rows]` or `[rows, 1]` of adjacent binary32 numbers holds one number a row, a matrix of
+        a's shape one an element, and one row `[1, cols]` is the same for every row.
+
+        Raises
+        ------
+        KernelError
+            If it needs more operands than one pass has, or shapes do not fit.
+        """
+        rows = index.cols if index is not None else a.rows
+        operands = _Operands(rows, a.cols)
+        chain: dict[str, int] = {"a_format": a.number.code, "indexed": int(index is not None)}
+        name = operands.name(factor1, 1)
+        chain["factor1"] = _number(CHAIN, "factor1", name)
+        if operation1 is not None:
+            chain["operation1"] = _number(CHAIN, "operation1", operation1[0])
+            chain["operand1"] = _number(CHAIN, "operand1", operands.name(operation1[1], 2))
+        chain["function"] = _number(CHAIN, "function", function)
+        chain["left2"] = _number(CHAIN, "left2", operands.name(left2, 0, wanted="c"))
+        chain["factor2"] = _number(CHAIN, "factor2", operands.name(factor2, 3))
+        if operation2 is not None:
+            chain["operation2"] = _number(CHAIN, "operation2", operation2[0])
+            chain["operand2"] = _number(CHAIN, "operand2", operands.name(operation2[1], 4))
+        chain["fill"] = _bits(fill)
+        chain |= operands.constants
+        values = {
+            "a": a.address,
+            "a_row_stride": a.stride if rows > 1 or index is not None else 0,
+            "rows": rows,
+            "cols": a.cols,
+            "limit_step": limit_step,
+            "window": window,
+        }
+        if limit is not None:
+            values["limit"] = limit & 0xFFFFFF
+        reads = [*a.runs()]
+        writes: list[Run] = []
+        for slot, matrix in operands.slots.items():
+            values[slot] = matrix.address
+            if slot in "bc":
+                chain[f"{slot}_format"] = matrix.number.code
+                values[f"{slot}_row_stride"] = matrix.stride if matrix.rows > 1 else 0
+            reads += matrix.runs()
+        if index is not None:
+            values["index"] = index.address
+            reads += index.runs()
+        if reduction is not None:
+            chain["reduction"] = _number(CHAIN, "reduction", reduction[0])
+            _same("numbers of the reduction", reduction[1].rows * reduction[1].cols, rows)
+            values["r"] = reduction[1].address
+            writes += reduction[1].runs()
+        chain["d_format"] = STORE_NONE
+        if d is not None:
+            _same("shape of the results", (d.rows, d.cols), (rows, a.cols))
+            writes += d.runs()
+            if isinstance(d, Blocks):
+                chain |= {"d_format": d.fmt.code, "scale_rule": SCALE_RULES[rule]}
+                values |= {
+                    "d_codes": d.codes,
+                    "d_code_stride": d.code_stride,
+                    "d_scales": d.scales,
+                    "d_scale_stride": d.scale_stride,
+                }
+            else:
+                chain["d_format"] = d.number.code
+                values |= {"d_codes": d.address, "d_code_stride": d.stride}
+        full = CHAIN.complete(chain)
+        if full != self._chain:
+            self._chain = full
+            self._add(CHAIN, "vector", chain, (), ())
+        self._add(PASS, "vector", values, reads, writes)
+
+    @_located
+    def topk(self, a: Matrix, values: Matrix, indices: Matrix) -> None:
+        """Find the largest of every row of `a`: as many as `values` and `indices` have columns."""
+        _same("shape of values and indices", (values.rows, values.cols), (a.rows, indices.cols))
+        _same("format of the indices", indices.number, UINT32)
+        fields = {
+            "a_format": a.number.code,
+            "a": a.address,
+            "a_row_stride": a.stride,
+            "rows": a.rows,
+            "cols": a.cols,
+            "k": values.cols,
+            "values": values.address,
+            "indices": indices.address,
+        }
+        self._add(TOPK, "vector", fields, a.runs(), (*values.runs(), *indices.runs()))
+
+    # -- the program -----------------------------------------------------------------------------
+
+    def _add(
+        self,
+        command: Command,
+        queue: str,
+        values: dict[str, int],
+        reads: Sequence[Run],
+        writes: Sequence[Run],
+    ) -> None:
+        command.check(self.configuration.slice, command.complete(values))
+        operations = self._operations[queue]
+        operation = Operation(
+            queue, len(operations), command.mnemonic, values, _source_line()
+        )
+        self._ordering.add(operation, reads, writes)
+        operations.append(operation)
+        self._all.append(operation)
+
+    def lines(self) -> dict[tuple[str, int], str]:
+        """Return the kernel's `file:line` of every command, by queue and number."""
+        return {(operation.queue, operation.number): operation.line for operation in self._all}
+
+    def program(self) -> Program:
+        """Return the program.
+
+        Raises
+        ------
+        PoblanoError
+            If there is no command, or semaphores cannot express the order.
+        """
+        from poblano_sw.assembler import encode
+
+        if not self._all:
+            raise PoblanoError("a kernel must ask for something; it has no command")
+        plain = [
+            Operation(o.queue, o.number, o.mnemonic, dict(o.values), o.line, dict(o.waits))
+            for o in self._all
+        ]
+        semaphores(plain, self.configuration.slice.host.semaphores)
+        queues: dict[str, list[bytes]] = {}
+        for operation in plain:
+            word = encode(self.configuration.slice, operation.mnemonic, **operation.values)
+            queues.setdefault(operation.queue, []).append(word)
+        return Program(queues, ring_base=self._l1.size, ring_words=RING_WORDS)
+
+
+class _Operands:
+    """Finds a place among b, c, p, q and the constants for every operand of a pass."""
+
+    def __init__(self, rows: int, cols: int) -> None:
+        self.rows, self.cols = rows, cols
+        self.slots: dict[str, Matrix] = {}
+        self.constants: dict[str, int] = {}
+
+    def name(self, operand: Operand | str, constant: int, wanted: str = "") -> str:
+        """Return what the chain calls an operand."""
+        if isinstance(operand, str):
+            return operand
+        if isinstance(operand, Matrix):
+            return self._slot(operand, wanted)
+        self.constants[f"constant{constant}"] = _bits(operand)
+        return "constant"
+
+    def _slot(self, matrix: Matrix, wanted: str) -> str:
+        for slot, other in self.slots.items():
+            if other == matrix:
+                return slot
+        scalar = 1 in (matrix.rows, matrix.cols) and matrix.rows * matrix.cols == self.rows
+        full = matrix.cols == self.cols and matrix.rows in (1, self.rows)
+        if scalar and not (full and self.cols > 1 and self.rows == 1):
+            _same("format of numbers a row", matrix.number, FP32)
+            if matrix.cols == 1 and matrix.rows > 1 and matrix.stride != FP32.size:
+                raise PoblanoError(f"numbers a row must be adjacent; {matrix.name} is not")
+            kinds = "pq"
+        elif full:
+            kinds = wanted or "bc"
+        else:
+            raise PoblanoError(
+                f"an operand must be [1, {self.cols}], [{self.rows}, {self.cols}] or {self.rows} "
+                f"numbers; {matrix.name} is [{matrix.rows}, {matrix.cols}]"
+            )
+        for kind in kinds:
+            if kind not in self.slots:
+                self.slots[kind] = matrix
+                return kind
+        raise PoblanoError(f"a pass has no more room than {', '.join(kinds)} for {matrix.name}")
+
+
+def _inside(buffer: Tensor, rows: int, cols: int) -> None:
+    if not (0 < rows <= buffer.rows and 0 < cols <= buffer.cols):
+        raise PoblanoError(
+            f"a view of {buffer.name} must be at most [{buffer.rows}, {buffer.cols}]; "
+            f"got [{rows}, {cols}]"
+        )
+
+
+def _joined(near: Run, far: Run) -> tuple[Run, Run]:
+    """Return runs that lie without gaps on both sides as one run."""
+    if near.count > 1 and near.stride == near.length and far.stride == far.length:
+        length = near.count * near.length
+        return Run(near.place, near.address, length), Run(far.place, far.address, length)
+    return near, far
+
+
+def _number(command: Command, name: str, choice: str) -> int:
+    item = next(item for item in command.own_fields if item.name == name)
+    if choice not in item.choices:
+        raise PoblanoError(f"{name} must be one of {', '.join(item.choices)}; got {choice!r}")
+    return item.choices[choice]
+
+
+def _bits(x: float) -> int:
+    return int(np.float32(x).view(np.uint32))
+
+
+def _positive(name: str, rows: int, cols: int) -> None:
+    if rows < 1 or cols < 1:
+        raise PoblanoError(f"rows and columns of {name} must be at least 1; got [{rows}, {cols}]")
+
+
+def _same(what: str, found: object, wanted: object) -> None:
+    if found != wanted:
+        raise PoblanoError(f"{what} must be {wanted}; got {found}")

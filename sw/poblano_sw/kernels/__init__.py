@@ -1,0 +1,1 @@
+"""Kernels: the layers of language models as programs of a slice."""
