@@ -11,7 +11,8 @@ from poblano.config import Configuration, load
 from poblano.dma.timing import MEMORY_LATENCY
 from poblano_flow.build_cache import build_root
 from poblano_flow.matmul_job import MatmulJob
-from poblano_flow.run_streamed import build_system, plan_job, program_of, run_streamed
+from poblano_flow.run_programs import build_system
+from poblano_flow.run_streamed import plan_job, program_of, run_streamed
 from poblano_flow.simulate import run
 from poblano_flow.streamed_timing import check_contract
 from poblano_golden.blocks import MxTensor, quantise

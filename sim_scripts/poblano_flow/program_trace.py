@@ -20,7 +20,15 @@ from poblano_sw.simulator import Trace
 
 __all__ = ["picture_bytes", "read_memory", "table", "trace_json", "write_back"]
 
-_COLOURS = {"tensor": "#2f7d4f", "load": "#3a62a8", "store": "#c58a1b"}
+_COLOURS = {
+    "load": "#3a62a8",
+    "tensor": "#2f7d4f",
+    "vector": "#a8446b",
+    "scalar": "#6b6f76",
+    "store": "#c58a1b",
+}
+"""A colour for the queues of each engine, in the order of the rows."""
+
 
 
 def _number(text: str, what: str, whole: str) -> int:
@@ -149,6 +157,6 @@ def picture_bytes(trace: Trace) -> bytes:
 
 def _order(trace: Trace) -> list[str]:
     """Return the queues, loads first, stores last."""
-    rank = {"load": 0, "tensor": 1, "store": 2}
+    rank = list(_COLOURS)
     found = {span.queue for span in trace.spans}
-    return sorted(found, key=lambda queue: (rank[queue.partition("_")[0]], queue))
+    return sorted(found, key=lambda queue: (rank.index(queue.partition("_")[0]), queue))

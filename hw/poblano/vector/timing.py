@@ -26,3 +26,7 @@ def topk_cycles(configuration: SliceConfiguration, values: Mapping[str, int]) ->
     """Return the cycles of a `vector.topk`, from issue to the last byte written."""
     beats = -(-values["cols"] // configuration.vector.lanes)
     return values["rows"] * values["k"] * (beats + 12) + 12
+
+
+def sum_ways(configuration: SliceConfiguration) -> int:
+    return 4

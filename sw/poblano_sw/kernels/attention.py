@@ -19,17 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from poblano_golden.formats import MxFormat
+from poblano_golden.kernels.attention import LEAST_MAXIMUM, LEAST_SUM
 from poblano_sw.kernel import Blocks, Builder, Matrix
 from poblano_sw.kernel.pipeline import Ring, pipelined
 
-__all__ = ["LEAST_MAXIMUM", "LEAST_SUM", "Attend", "attention"]
-
-LEAST_MAXIMUM = -(2.0**120)
-"""What the maximum of a row counts as at least, so that a row without keys has one."""
-
-LEAST_SUM = 2.0**-100
-"""What the sum of a row's weights counts as at least."""
-
+__all__ = ["Attend", "attention"]
 
 @dataclass(frozen=True)
 class Attend:
@@ -147,7 +141,7 @@ def _attend(
         "fill": -np.inf,
     }
     builder.vector(s, factor1=scale, reduction=("maximum", m), **mask)
-    least = LEAST_MAXIMUM if job.sink is None else sink
+    least = float(LEAST_MAXIMUM) if job.sink is None else sink
     builder.vector(m, operation1=("maximum", least), d=m)
     builder.vector(
         s,
@@ -162,7 +156,7 @@ def _attend(
     if job.sink is not None:
         builder.vector(sink, operation1=("subtract", m), function="exp", d=sink)
         builder.vector(total, operation1=("add", sink), d=total)
-    builder.vector(total, operation1=("maximum", LEAST_SUM), function="reciprocal", d=total)
+    builder.vector(total, operation1=("maximum", float(LEAST_SUM)), function="reciprocal", d=total)
     yield
     builder.matmul(o, w, v)
     yield

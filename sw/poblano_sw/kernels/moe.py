@@ -17,15 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from poblano_golden.formats import MxFormat
+from poblano_golden.formats import MxFormat, num_blocks
+from poblano_golden.kernels.moe import ALPHA, LIMIT
 from poblano_golden.vector import INT8
 from poblano_sw.kernel import UINT32, Blocks, Builder, Matrix
 from poblano_sw.kernel.pipeline import Ring, pipelined
 
 __all__ = ["Experts", "Pieces", "moe", "place_experts", "place_pieces", "route"]
-
-ALPHA = 1.702
-LIMIT = 7.0
 
 
 @dataclass(frozen=True)
@@ -41,11 +39,16 @@ class Pieces:
     fmt: MxFormat
     bytes: tuple[Matrix, ...]
 
+    @property
+    def num_blocks(self) -> int:
+        """Blocks of a row."""
+        return num_blocks(self.cols)
+
     def blocks(self, buffer: Matrix, piece: int) -> Blocks:
         """Return a piece that lies in a buffer of L1 as the operand that it is."""
         rows = self.piece_rows(piece)
         codes = rows * self.fmt.block_bytes
-        scales = buffer.address + codes * (-(-self.cols // 32))
+        scales = buffer.address + codes * (self.num_blocks)
         return Blocks(
             buffer.place, buffer.address, scales, rows, self.cols, self.fmt, codes, rows, "weights"
         )
@@ -84,7 +87,7 @@ def place_pieces(
 ) -> Pieces:
     """Take place in HBM for a matrix of every expert."""
     found: list[Matrix] = []
-    blocks = -(-cols // 32)
+    blocks = num_blocks(cols)
     for begin in range(0, rows, piece):
         length = min(piece, rows - begin) * blocks * (fmt.block_bytes + 1)
         stride = -(-length // 64) * 64
@@ -244,9 +247,9 @@ def _gate(
     bias = state.biases[chosen][0][:, begin : begin + product.cols]
     gated = builder.view(state.numbers[number][1], 1, product.cols)
     builder.vector(
-        product, operation1=("add", bias), operation2=("minimum", LIMIT), d=product
+        product, operation1=("add", bias), operation2=("minimum", float(LIMIT)), d=product
     )
-    builder.vector(product, factor1=ALPHA, function="sigmoid", factor2="a", d=gated)
+    builder.vector(product, factor1=float(ALPHA), function="sigmoid", factor2="a", d=gated)
 
 
 def _up(
@@ -265,11 +268,11 @@ def _up(
     bias = state.biases[chosen][1][:, begin : begin + product.cols]
     gated = builder.view(state.numbers[number - 1][1], 1, product.cols)
     builder.vector(
-        product, operation1=("add", bias), operation2=("minimum", LIMIT), d=product
+        product, operation1=("add", bias), operation2=("minimum", float(LIMIT)), d=product
     )
     builder.vector(
         product,
-        operation1=("maximum", -LIMIT),
+        operation1=("maximum", -float(LIMIT)),
         factor2=gated,
         operation2=("add", gated),
         d=state.h[:, begin : begin + product.cols],

@@ -18,6 +18,7 @@ from poblano.vector.layout import (
     stored_as,
     topk_extents,
 )
+from poblano.vector.timing import sum_ways
 from poblano_golden.arrays import F32, I64, U8
 from poblano_golden.blocks import pack, quantise
 from poblano_golden.errors import PoblanoError
@@ -131,7 +132,7 @@ class VectorEngine:
         valid = valid_columns(rows, cols, limit, step, values["window"])
         s2 = chained(self._named, a, valid, b, c, p, q)
         if self._named.reduction != "none":
-            found = reduced(self._named, s2, self.configuration.vector.lanes, 4)
+            found = reduced(self._named, s2, self.configuration.vector.lanes, sum_ways(self.configuration))
             self._write(l1, values["r"], found)
         self._store(l1, values, s2)
 

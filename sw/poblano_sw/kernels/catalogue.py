@@ -1,0 +1,414 @@
+"""Every kernel by name, with shapes and random numbers to run it on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from poblano.config import Configuration
+from poblano.vector.timing import sum_ways
+from poblano_golden.arrays import F32
+from poblano_golden.blocks import MxTensor, pack, quantise
+from poblano_golden.errors import PoblanoError
+from poblano_golden.formats import MX_FORMATS, MXFP4, MxFormat
+from poblano_golden.kernels import attention as golden_attention
+from poblano_golden.kernels import moe as golden_moe
+from poblano_golden.kernels import norm as golden_norm
+from poblano_golden.kernels import rope as golden_rope
+from poblano_golden.kernels.row_sums import RowSums
+from poblano_golden.vector import valid_columns
+from poblano_sw.kernel import UINT32, Builder, Matrix
+from poblano_sw.kernels.attention import Attend, attention
+from poblano_sw.kernels.moe import Pieces, moe, place_experts, route
+from poblano_sw.kernels.norm import rms_norm
+from poblano_sw.kernels.rope import rotate_halves, rotate_pairs
+from poblano_sw.kernels.softmax import softmax
+from poblano_sw.kernels.workload import Expected, Workload, total_bytes
+
+__all__ = ["CATALOGUE", "Entry", "workload"]
+
+Shape = Mapping[str, int]
+
+HBM_LIMIT = 1 << 28
+"""Bytes of HBM that a kernel of the catalogue may take."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A kernel of the catalogue.
+
+    Attributes
+    ----------
+    summary:
+        What it computes.
+    shape:
+        Its sizes, with those that it runs with if none are given.
+    make:
+        Makes the workload, from configuration, shape, formats and a generator of numbers.
+    """
+
+    summary: str
+    shape: Shape
+    make: Callable[[_Case], Workload]
+
+
+@dataclass(frozen=True)
+class _Case:
+    """What a workload is made from."""
+
+    builder: Builder
+    shape: Shape
+    fmt: MxFormat
+    numbers: np.random.Generator
+
+    def normal(self, rows: int, cols: int) -> F32:
+        """Return normally distributed numbers."""
+        return self.numbers.standard_normal((rows, cols), dtype=np.float32)
+
+    @property
+    def sums(self) -> RowSums:
+        """The order of the vector engine's sums."""
+        section = self.builder.configuration.slice
+        return RowSums(section.vector.lanes, sum_ways(section))
+
+    def pair(self, rows: int, cols: int, name: str) -> tuple[Matrix, Matrix]:
+        """Return a matrix in L1 and one of its shape in HBM."""
+        return (
+            self.builder.matrix(rows, cols, name=name),
+            self.builder.matrix(rows, cols, place="hbm_0", name=name),
+        )
+
+
+def workload(
+    configuration: Configuration,
+    name: str,
+    shape: Mapping[str, int] | None = None,
+    *,
+    fmt: str = "mxint8",
+    seed: int = 1,
+) -> Workload:
+    """Return a kernel of the catalogue with random numbers.
+
+    Parameters
+    ----------
+    configuration:
+        The chip.
+    name:
+        A key of `CATALOGUE`.
+    shape:
+        Sizes that differ from the entry's.
+    fmt:
+        The MX format of activations and of keys and values.
+    seed:
+        Of the numbers.
+
+    Raises
+    ------
+    PoblanoError
+        If name, shape or format do not exist, or the kernel does not fit.
+    """
+    if name not in CATALOGUE:
+        raise PoblanoError(f"a kernel must be one of {', '.join(CATALOGUE)}; got {name!r}")
+    entry = CATALOGUE[name]
+    for key, value in (shape or {}).items():
+        if key not in entry.shape:
+            raise PoblanoError(f"the sizes of {name} are {', '.join(entry.shape)}; got {key!r}")
+        if value < (0 if entry.shape[key] == 0 else 1):
+            raise PoblanoError(f"{key} must be at least 1; got {value}")
+    if fmt not in MX_FORMATS:
+        raise PoblanoError(f"a format must be one of {', '.join(MX_FORMATS)}; got {fmt!r}")
+    builder = Builder(configuration, HBM_LIMIT)
+    case = _Case(
+        builder, {**entry.shape, **(shape or {})}, MX_FORMATS[fmt], np.random.default_rng(seed)
+    )
+    return entry.make(case)
+
+
+def _softmax(case: _Case) -> Workload:
+    rows, cols = case.shape["rows"], case.shape["cols"]
+    (x, x_outside), (y, y_outside) = (case.pair(rows, cols, name) for name in "xy")
+    work = Workload(case.builder, port_bytes=2 * total_bytes([x]))
+    case.builder.load(x, x_outside)
+    softmax(case.builder, y, x)
+    case.builder.store(y_outside, y)
+    numbers = 3 * case.normal(rows, cols)
+    weights = np.exp(numbers.astype(np.float64) - numbers.max(1, keepdims=True))
+    work.inputs.append((x_outside, numbers))
+    work.outputs.append(
+        Expected(
+            y_outside,
+            golden_attention.softmax(numbers, case.sums),
+            weights / weights.sum(1, keepdims=True),
+        )
+    )
+    return work
+
+
+def _rms_norm(case: _Case) -> Workload:
+    rows, cols = case.shape["rows"], case.shape["cols"]
+    (x, x_outside), (y, y_outside) = (case.pair(rows, cols, name) for name in "xy")
+    weight, weight_outside = case.pair(1, cols, "weight")
+    case.builder.load(x, x_outside)
+    case.builder.load(weight, weight_outside)
+    rms_norm(case.builder, y, x, weight, epsilon=1e-5)
+    case.builder.store(y_outside, y)
+    numbers, weights = case.normal(rows, cols), case.normal(1, cols)
+    exact = numbers.astype(np.float64)
+    exact *= weights / np.sqrt((exact**2).mean(1, keepdims=True) + 1e-5)
+    golden = golden_norm.rms_norm(numbers, weights, epsilon=1e-5, sums=case.sums)
+    return Workload(
+        case.builder,
+        [(x_outside, numbers), (weight_outside, weights)],
+        [Expected(y_outside, golden, exact)],
+        port_bytes=total_bytes([x, y, weight]),
+    )
+
+
+def _rope(case: _Case, *, interleaved: bool) -> Workload:
+    rows, head = case.shape["rows"], case.shape["head"]
+    if head % 2:
+        raise PoblanoError(f"head must be even; got {head}")
+    tensors = {
+        name: case.pair(rows, head, name) for name in ("x", "cosine", "sine", "y")
+    }
+    inside = {name: near for name, (near, _) in tensors.items()}
+    for name in ("x", "cosine", "sine"):
+        case.builder.load(*tensors[name])
+    turn = rotate_pairs if interleaved else rotate_halves
+    turn(case.builder, inside["y"], inside["x"], inside["cosine"], inside["sine"])
+    case.builder.store(tensors["y"][1], inside["y"])
+
+    x = case.normal(rows, head)
+    frequencies = 10000.0 ** (-np.arange(head // 2) * 2 / head)
+    angles = np.arange(rows)[:, None] * frequencies
+    signs = np.array([-1.0, 1.0])
+    if interleaved:
+        angles = np.repeat(angles, 2, axis=1)
+        partner = x.reshape(rows, -1, 2)[..., ::-1].reshape(rows, head)
+        sines = np.sin(angles) * np.tile(signs, head // 2)
+    else:
+        angles = np.concatenate([angles, angles], axis=1)
+        partner = np.roll(x, head // 2, axis=1)
+        sines = np.sin(angles) * np.repeat(signs, head // 2)
+    cosine, sine = np.cos(angles).astype(np.float32), sines.astype(np.float32)
+    golden = golden_rope.rotate_pairs if interleaved else golden_rope.rotate_halves
+    return Workload(
+        case.builder,
+        [
+            (tensors[name][1], numbers)
+            for name, numbers in (("x", x), ("cosine", cosine), ("sine", sine))
+        ],
+        [
+            Expected(
+                tensors["y"][1],
+                golden(x, cosine, sine),
+                x * np.cos(angles) + partner * sines,
+            )
+        ],
+        port_bytes=total_bytes(list(inside.values())),
+    )
+
+
+def _attention(case: _Case, *, causal: bool) -> Workload:
+    shape, fmt, builder = case.shape, case.fmt, case.builder
+    heads, tokens, head = shape["heads"], shape["tokens"], shape["head"]
+    rows = tokens if causal else shape["rows"]
+    tile = shape.get("tile", rows)
+    scale = 1 / math.sqrt(head)
+    work = Workload(builder)
+    jobs: list[Attend] = []
+
+    def quantised(x: F32) -> MxTensor:
+        return quantise(np.ascontiguousarray(x), fmt, "even")
+
+    for number in range(heads):
+        q, k, v = (case.normal(count, head) for count in (rows, tokens, tokens))
+        sink = case.normal(1, rows) if shape["sinks"] else None
+        keys = builder.blocks(tokens, head, fmt, place="hbm_0", name=f"keys {number}")
+        values = builder.blocks(head, tokens, fmt, place="hbm_0", name=f"values {number}")
+        work.inputs += [(keys, quantised(k)), (values, quantised(v.T))]
+        work.port_bytes += total_bytes([keys, values])
+        for first in range(0, rows, tile):
+            part = slice(first, min(rows, first + tile))
+            count = part.stop - first
+            seen = min(tokens, -(-part.stop // 32) * 32) if causal else tokens
+            queries = builder.blocks(count, head, fmt, place="hbm_0", name="queries")
+            result = builder.matrix(count, head, place="hbm_0", name=f"results {number}, {first}")
+            sinks = None
+            if sink is not None:
+                sinks = builder.matrix(1, count, place="hbm_0", name="sinks")
+                work.inputs.append((sinks, sink[:, part]))
+            job = Attend(
+                queries,
+                keys[:seen],
+                values[:, :seen],
+                result,
+                limit=first + 1 if causal else None,
+                limit_step=1 if causal else 0,
+                window=shape["window"],
+                sink=sinks,
+            )
+            jobs.append(job)
+            valid = valid_columns(
+                count,
+                seen,
+                tokens if job.limit is None else job.limit,
+                job.limit_step,
+                job.window,
+            )
+            work.inputs.append((queries, quantised(q[part])))
+            golden = golden_attention.attention(
+                quantised(q[part]),
+                quantised(k[:seen]),
+                quantised(v[:seen].T),
+                valid,
+                scale=scale,
+                weights=fmt,
+                rule="even",
+                sums=case.sums,
+                sink=None if sink is None else sink[0, part],
+            )
+            scores = np.where(valid, q[part].astype(np.float64) @ k[:seen].T * scale, -np.inf)
+            top = scores.max(1, keepdims=True)
+            if sink is not None:
+                top = np.maximum(top, sink[0, part][:, None])
+            weights = np.exp(scores - top)
+            total = weights.sum(1, keepdims=True)
+            if sink is not None:
+                total = total + np.exp(sink[0, part][:, None] - top)
+            work.outputs.append(Expected(result, golden, weights @ v[:seen] / total))
+            work.port_bytes += total_bytes([queries, result])
+    attention(builder, jobs, scale=scale, weights=fmt)
+    return work
+
+
+def _moe(case: _Case) -> Workload:
+    shape, builder = case.shape, case.builder
+    hidden, count, k = shape["hidden"], shape["experts"], shape["chosen"]
+    intermediate = shape["intermediate"]
+    if k > count:
+        raise PoblanoError(f"chosen must be at most experts, {count}; got {k}")
+    experts = place_experts(builder, count, hidden, intermediate, MXFP4, shape["piece"])
+    inside = {
+        name: case.pair(1, width, name)
+        for name, width in (("x", hidden), ("logits", count), ("bias", count), ("y", hidden))
+    }
+    x = builder.blocks(1, hidden, case.fmt, name="quantised x")
+    indices, weights = builder.matrix(1, k, UINT32), builder.matrix(1, k)
+    for name in ("x", "logits", "bias"):
+        builder.load(*inside[name])
+    builder.vector(inside["x"][0], d=x)
+    route(builder, indices, weights, inside["logits"][0], inside["bias"][0])
+    moe(builder, inside["y"][0], x, experts, indices, weights, activations=case.fmt)
+    builder.store(inside["y"][1], inside["y"][0])
+
+    numbers, logits, bias = (case.normal(1, width) for width in (hidden, count, count))
+    work = Workload(
+        builder,
+        [
+            (inside[name][1], array)
+            for name, array in (("x", numbers), ("logits", logits), ("bias", bias))
+        ],
+    )
+    chosen_weights, chosen = golden_moe.route(logits, bias, k, case.sums)
+    matrices: dict[str, list[F32]] = {}
+    quantised: dict[str, list[MxTensor]] = {}
+    for name, pieces in (("gate", experts.gate), ("up", experts.up), ("down", experts.down)):
+        spread = np.float32(1 / math.sqrt(pieces.cols))
+        matrices[name] = [case.normal(pieces.rows, pieces.cols) * spread for _ in range(count)]
+        quantised[name] = [quantise(m, MXFP4, "even") for m in matrices[name]]
+        for number, matrix in enumerate(quantised[name]):
+            work.inputs += _piece_inputs(pieces, number, matrix)
+        work.port_bytes += k * pieces.rows * pieces.num_blocks * (MXFP4.block_bytes + 1)
+    biases: dict[str, F32] = {}
+    for name, table in (
+        ("gate", experts.gate_bias),
+        ("up", experts.up_bias),
+        ("down", experts.down_bias),
+    ):
+        biases[name] = case.normal(table.rows, table.cols) * np.float32(0.1)
+        work.inputs.append((table, biases[name]))
+        work.port_bytes += k * table.row_bytes
+
+    golden = golden_moe.moe(
+        quantise(numbers, case.fmt, "even"),
+        [
+            golden_moe.Expert(
+                *(quantised[name][e] for name in ("gate", "up", "down")),
+                *(biases[name][e : e + 1] for name in ("gate", "up", "down")),
+            )
+            for e in chosen[0]
+        ],
+        chosen_weights[0],
+        activations=case.fmt,
+        rule="even",
+    )
+    scores = (logits + bias)[0].astype(np.float64)[chosen[0]]
+    shares = np.exp(scores - scores.max())
+    shares /= shares.sum()
+    reference = np.zeros(hidden)
+    exact = numbers[0].astype(np.float64)
+    for e, share in zip(chosen[0], shares, strict=True):
+        gate, up = (matrices[name][e] @ exact + biases[name][e] for name in ("gate", "up"))
+        gate, up = np.minimum(gate, 7.0), np.clip(up, -7.0, 7.0)
+        h = gate / (1 + np.exp(-1.702 * gate)) * (up + 1)
+        reference += share * (matrices["down"][e] @ h + biases["down"][e])
+    work.outputs.append(Expected(inside["y"][1], golden, reference[None]))
+    return work
+
+
+def _piece_inputs(
+    pieces: Pieces, expert: int, matrix: MxTensor
+) -> list[tuple[Matrix, F32]]:
+    """Return the bytes of an expert's pieces, as rows of int8 numbers."""
+    found: list[tuple[Matrix, F32]] = []
+    for number, table in enumerate(pieces.bytes):
+        rows = slice(number * pieces.piece, number * pieces.piece + pieces.piece_rows(number))
+        part = MxTensor(matrix.codes[rows], matrix.scales[rows], matrix.fmt, matrix.rule)
+        codes, scales = pack(part)
+        data = np.concatenate(
+            [np.ascontiguousarray(array).view(np.int8).reshape(-1) for array in (codes, scales)]
+        )
+        found.append((table[expert : expert + 1], data[None].astype(np.float32)))
+    return found
+
+
+CATALOGUE: Mapping[str, Entry] = {
+    "softmax": Entry("softmax of rows", {"rows": 1, "cols": 1024}, _softmax),
+    "rms_norm": Entry("RMSNorm of rows", {"rows": 4, "cols": 576}, _rms_norm),
+    "rope_halves": Entry(
+        "rotary embedding, half-split",
+        {"rows": 32, "head": 64},
+        lambda case: _rope(case, interleaved=False),
+    ),
+    "rope_pairs": Entry(
+        "rotary embedding, interleaved",
+        {"rows": 32, "head": 64},
+        lambda case: _rope(case, interleaved=True),
+    ),
+    "attention_decode": Entry(
+        "grouped-query attention of one token: `rows` query heads for each of `heads` KV heads",
+        {"rows": 8, "tokens": 2048, "heads": 8, "head": 64, "window": 0, "sinks": 0},
+        lambda case: _attention(case, causal=False),
+    ),
+    "attention_prefill": Entry(
+        "causal attention of a prompt, in tiles of queries",
+        {"tokens": 512, "heads": 2, "head": 64, "tile": 32, "window": 0, "sinks": 0},
+        lambda case: _attention(case, causal=True),
+    ),
+    "moe": Entry(
+        "GPT-OSS's router and MXFP4 experts for one token; experts are fetched by their number",
+        {
+            "hidden": 1440,
+            "intermediate": 1440,
+            "experts": 8,
+            "chosen": 4,
+            "piece": 288,
+        },
+        _moe,
+    ),
+}
+"""Every kernel."""
