@@ -24,6 +24,7 @@ __all__ = [
     "from_float64",
     "from_fp16_bits",
     "from_int8",
+    "from_order_keys",
     "less",
     "less_equal",
     "maximum",
@@ -121,6 +122,12 @@ def order_keys(x: F32) -> NDArray[np.int32]:
     _check(x)
     bits = np.asarray(canonical(x)).view(np.int32)
     return np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+
+
+def from_order_keys(keys: NDArray[np.int32]) -> F32:
+    """Return the numbers of `order_keys`."""
+    require_dtype("keys", keys, np.int32)
+    return np.where(keys < 0, keys ^ 0x7FFFFFFF, keys).astype(np.int32).view(np.float32)
 
 
 def ascending_sum(x: F32, axis: int = -1) -> F32:

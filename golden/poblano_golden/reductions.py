@@ -52,10 +52,8 @@ def _tree(x: F32) -> F32:
 def maximum(x: F32, axis: int = -1) -> F32:
     """Return the largest along `axis`; of no elements it is -infinity."""
     require_dtype("x", x, np.float32)
-    largest = np.full(np.delete(np.array(x.shape, int), axis), -np.inf, np.float32)
-    for term in np.moveaxis(x, axis, 0):
-        largest = fp32.maximum(largest, term)
-    return largest
+    lowest = int(fp32.order_keys(np.float32(-np.inf)))
+    return fp32.from_order_keys(fp32.order_keys(x).max(axis=axis, initial=lowest))
 
 
 def argmax(x: F32, axis: int = -1) -> I64:

@@ -30,7 +30,6 @@ _COLOURS = {
 """A colour for the queues of each engine, in the order of the rows."""
 
 
-
 def _number(text: str, what: str, whole: str) -> int:
     try:
         return int(text, 0)

@@ -9,7 +9,7 @@ from poblano_golden import fp32
 from poblano_golden.arrays import F32
 from poblano_golden.blocks import MxTensor, quantise
 from poblano_golden.elementary import exp, reciprocal
-from poblano_golden.formats import MxFormat
+from poblano_golden.formats import BLOCK_SIZE, MxFormat, num_blocks
 from poblano_golden.kernels.row_sums import RowSums
 from poblano_golden.matmul import matmul
 from poblano_golden.reductions import maximum
@@ -40,12 +40,13 @@ def attention(
     rule: str,
     sums: RowSums,
     sink: F32 | None = None,
+    chunk: int | None = None,
 ) -> F32:
     """Return the results `[rows, head]`; a row that sees no key gives zeros.
 
-    For every row, with scores c q k_j, m their maximum and that of the sink if there is one, and
-    w_j = exp(c q k_j - m), the sum of w_j v_j times the reciprocal of the sum of all w_j and
-    exp(sink - m). The w_j of the first sum are quantised, blocks along the tokens.
+    Keys come in chunks; for each the maximum m of the scaled scores so far, the sum t of weights
+    and the sum o of weighted values are brought up to date (online softmax): the weights are
+    exp(score - m), what was summed before is multiplied by exp(old m - m).
 
     Parameters
     ----------
@@ -56,21 +57,42 @@ def attention(
     valid:
         bool `[rows, tokens]`: which keys a row sees.
     scale:
-        c, rounded to binary32.
+        What scores are multiplied by, rounded to binary32.
     weights, rule:
-        Format and scale rule of the quantised w_j.
+        Format and scale rule in which weights are multiplied with values.
     sums:
-        The order of the sum of w_j.
+        The order of the sums of weights.
     sink:
-        float32 `[rows]`, a logit a row that is not scaled.
+        float32 `[rows]`, a logit a row that is not scaled: m and t begin with it and 1.
+    chunk:
+        Keys of a chunk; all by default.
     """
-    scores = np.where(valid, matmul(q, k), np.float32(-np.inf))
-    scores = fp32.multiply(scores, np.float32(scale))
-    least = LEAST_MAXIMUM if sink is None else sink[:, None]
-    m = fp32.maximum(maximum(scores)[:, None], least)
-    w = exp(fp32.subtract(scores, m))
-    total = sums(w)
-    if sink is not None:
-        total = fp32.add(total, exp(fp32.subtract(sink[:, None], m)))
-    inverse = reciprocal(fp32.maximum(total, LEAST_SUM))
-    return fp32.multiply(matmul(quantise(w, weights, rule), v), inverse)
+    rows, tokens = valid.shape
+    m = np.full((rows, 1), LEAST_MAXIMUM) if sink is None else sink[:, None]
+    t: F32 | None = None if sink is None else np.ones((rows, 1), np.float32)
+    o: F32 | None = None
+    step = chunk or tokens
+    for begin in range(0, tokens, step):
+        part = slice(begin, min(tokens, begin + step))
+        scores = np.where(valid[:, part], matmul(q, _rows(k, part)), np.float32(-np.inf))
+        scores = fp32.multiply(scores, np.float32(scale))
+        new = fp32.maximum(maximum(scores)[:, None], m)
+        factor = exp(fp32.subtract(m, new))
+        w = exp(fp32.subtract(scores, new))
+        total = sums(w)
+        t = total if t is None else fp32.add(fp32.multiply(t, factor), total)
+        product = matmul(quantise(w, weights, rule), _columns(v, part))
+        o = product if o is None else fp32.add(fp32.multiply(o, factor), product)
+        m = new
+    assert o is not None
+    assert t is not None
+    return fp32.multiply(o, reciprocal(fp32.maximum(t, LEAST_SUM)))
+
+
+def _rows(x: MxTensor, part: slice) -> MxTensor:
+    return MxTensor(x.codes[part], x.scales[part], x.fmt, x.rule)
+
+
+def _columns(x: MxTensor, part: slice) -> MxTensor:
+    blocks = slice(part.start // BLOCK_SIZE, num_blocks(part.stop))
+    return MxTensor(x.codes[:, part].copy(), x.scales[:, blocks].copy(), x.fmt, x.rule)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from poblano_golden.formats import BLOCK_SIZE, MX_FORMATS, MxFormat
 
@@ -39,6 +40,7 @@ class Mode:
         return self.a.lsb_exponent + self.b.lsb_exponent
 
 
+@cache
 def parse_pair(text: str) -> tuple[MxFormat, MxFormat]:
     """Return the two formats of a pair such as `mxfp8_e4m3*mxfp4`.
 
@@ -68,6 +70,7 @@ def modes(pairs: tuple[str, ...]) -> tuple[Mode, ...]:
     return tuple(found.values())
 
 
+@cache
 def operand_formats(pairs: tuple[str, ...]) -> tuple[MxFormat, ...]:
     """Return the formats that occur in `pairs`, by code: what operands and MX results may be."""
     found = {fmt for text in pairs for fmt in parse_pair(text)}

@@ -81,7 +81,7 @@ class Phases:
 class _Product:
     """A product with axis m resolved by exchanging its operands, as the decoder does."""
 
-    configuration: SliceConfiguration
+    geometry: Geometry
     values: Mapping[str, int]
 
     @property
@@ -97,7 +97,7 @@ class _Product:
 
     def tiles(self) -> Iterator[tuple[int, int, int, int]]:
         """Yield first row, first column, rows and columns of every tile, rows innermost."""
-        geometry = Geometry(self.configuration)
+        geometry = self.geometry
         rows, cols = self.size
         for col in range(0, cols, geometry.b.tile):
             for row in range(0, rows, geometry.a.tile):
@@ -128,7 +128,7 @@ class _Product:
 
     def row_items(self, cols: int) -> tuple[tuple[int, int], ...]:
         """For every item of a tile's row: drain steps that complete it, and results in it."""
-        return _row_items(cols, Geometry(self.configuration).b.rows, self.is_mx)
+        return _row_items(cols, self.geometry.b.rows, self.is_mx)
 
     @property
     def is_mx(self) -> bool:
@@ -137,7 +137,7 @@ class _Product:
 
     def item_writes(self, row: int, col: int, results: int) -> int:
         """Line writes of the item that begins at result [row, col]."""
-        values, line = self.values, self.configuration.l1.line
+        values, line = self.values, self.geometry.configuration.l1.line
         fmt = format_of(values["d_format"])
         if isinstance(fmt, MxFormat):
             block = col // BLOCK_SIZE * values["d_code_stride"]
@@ -217,7 +217,7 @@ class Timeline:
         if accepted < self.ready:
             raise ValueError(f"a word can be accepted from cycle {self.ready}; got {accepted}")
         issue = accepted + 1
-        product = _Product(self.configuration, values)
+        product = _Product(self.geometry, values)
         geometry = self.geometry
         a, b = (format_of(values[f"{name}_format"]) for name in product.sides)
         assert isinstance(a, MxFormat)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from poblano_sw.kernel.builder import Builder, KernelError
+from poblano_sw.kernel.builder import Builder
+from poblano_sw.kernel.errors import KernelError
 from poblano_sw.kernel.tensors import BF16, FP16, FP32, INT8, UINT32, Blocks, Matrix
 
 __all__ = [

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import wraps
-from pathlib import Path
-from types import FrameType
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -32,12 +28,14 @@ from poblano_golden.blocks import num_blocks
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import SCALE_RULES, MxFormat
 from poblano_golden.vector import Number
+from poblano_sw.assembler import encode
 from poblano_sw.kernel.allocation import Stack
 from poblano_sw.kernel.dependencies import Operation, Ordering, semaphores
+from poblano_sw.kernel.errors import located, source_line
 from poblano_sw.kernel.tensors import FP32, L1, UINT32, Blocks, Matrix, Run, Tensor
 from poblano_sw.program import Program
 
-__all__ = ["Builder", "KernelError", "Operand"]
+__all__ = ["Builder", "Operand"]
 
 Operand = Matrix | float
 """A right side of an operation: numbers of every element, one number a row, or a constant."""
@@ -45,41 +43,7 @@ Operand = Matrix | float
 RING_WORDS = 16
 """Words of each queue's ring in L1."""
 
-_HERE = Path(__file__).parent
 _Any = TypeVar("_Any", Matrix, Blocks)
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-
-
-class KernelError(PoblanoError):
-    """A kernel asks for what cannot be; the message begins with its file and line."""
-
-
-def _source_line() -> str:
-    """Return the nearest line outside this package that led here."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
-    while frame is not None and Path(frame.f_code.co_filename).parent == _HERE:
-        frame = frame.f_back
-    if frame is None:
-        return "kernel"
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-
-
-def _located(
-    method: Callable[Concatenate[Builder, _P], _T],
-) -> Callable[Concatenate[Builder, _P], _T]:
-    """Let the method's errors name the kernel's line."""
-
-    @wraps(method)
-    def call(self: Builder, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        try:
-            return method(self, *args, **kwargs)
-        except KernelError:
-            raise
-        except (PoblanoError, ValueError) as error:
-            raise KernelError(f"{_source_line()}: {error}") from None
-
-    return call
 
 
 class Builder:
@@ -105,8 +69,8 @@ class Builder:
         self._l1 = Stack("L1", section.l1.size - rings)
         reach = min(hbm_bytes, section.hbm.port_bytes)
         self._hbm = [Stack(f"HBM port {port}", reach) for port in range(section.hbm.ports)]
-        self._operations: dict[str, list[Operation]] = {name: [] for name in queues}
-        self._all: list[Operation] = []
+        self._queues: dict[str, list[Operation]] = {name: [] for name in queues}
+        self.operations: list[Operation] = []
         self._ordering = Ordering()
         self._chain: dict[str, int] | None = None
 
@@ -122,7 +86,7 @@ class Builder:
 
     # -- tensors ---------------------------------------------------------------------------------
 
-    @_located
+    @located
     def matrix(
         self, rows: int, cols: int, number: Number = FP32, *, place: str = L1, name: str = ""
     ) -> Matrix:
@@ -133,7 +97,7 @@ class Builder:
         address = self._take(place, rows * stride, name)
         return Matrix(place, address, rows, cols, number, stride, name)
 
-    @_located
+    @located
     def blocks(
         self, rows: int, cols: int, fmt: MxFormat, *, place: str = L1, name: str = ""
     ) -> Blocks:
@@ -146,7 +110,7 @@ class Builder:
         scales = self._take(place, count * rows, name)
         return Blocks(place, codes, scales, rows, cols, fmt, code_stride, rows, name)
 
-    @_located
+    @located
     def view(self, buffer: _Any, rows: int, cols: int) -> _Any:
         """Return a smaller tensor that lies, without gaps, where a buffer does."""
         if isinstance(buffer, Matrix):
@@ -185,17 +149,17 @@ class Builder:
 
     # -- moves -----------------------------------------------------------------------------------
 
-    @_located
+    @located
     def load(self, d: Tensor, s: Tensor) -> None:
         """Move a tensor of the same shape and format from HBM to L1."""
         self._move(LOAD_ROWS, "load", inner=d, outer=s, writes_inner=True)
 
-    @_located
+    @located
     def store(self, d: Tensor, s: Tensor) -> None:
         """Move a tensor of the same shape and format from L1 to HBM."""
         self._move(STORE_ROWS, "store", inner=s, outer=d, writes_inner=False)
 
-    @_located
+    @located
     def gather(self, d: Matrix, s: Matrix, indices: Matrix) -> None:
         """Load rows of a matrix in HBM by number: row i of `d` is row `indices[i]` of `s`.
 
@@ -237,7 +201,7 @@ class Builder:
 
     # -- tensor engine ---------------------------------------------------------------------------
 
-    @_located
+    @located
     def matmul(self, d: Tensor, a: Blocks, b: Blocks, *, rule: str = "even") -> None:
         """Write A B^T: sums over the columns of both.
 
@@ -246,7 +210,7 @@ class Builder:
         """
         self._matmul(d, a, b, rule, transposed=(d.rows, d.cols) != (a.rows, b.rows))
 
-    @_located
+    @located
     def matmul_transposed(self, d: Tensor, a: Blocks, b: Blocks, *, rule: str = "even") -> None:
         """Write B A^T, `[rows of b, rows of a]`, blocks along the rows of a."""
         self._matmul(d, a, b, rule, transposed=True)
@@ -289,7 +253,7 @@ class Builder:
 
     # -- vector engine ---------------------------------------------------------------------------
 
-    @_located
+    @located
     def vector(
         self,
         a: Matrix,
@@ -320,6 +284,8 @@ class Builder:
         KernelError
             If it needs more operands than one pass has, or shapes do not fit.
         """
+        if window and limit is None:
+            raise PoblanoError(f"a window of {window} columns must have a limit where it ends")
         rows = index.cols if index is not None else a.rows
         operands = _Operands(rows, a.cols)
         chain: dict[str, int] = {"a_format": a.number.code, "indexed": int(index is not None)}
@@ -383,7 +349,7 @@ class Builder:
             self._add(CHAIN, "vector", chain, (), ())
         self._add(PASS, "vector", values, reads, writes)
 
-    @_located
+    @located
     def topk(self, a: Matrix, values: Matrix, indices: Matrix) -> None:
         """Find the largest of every row of `a`: as many as `values` and `indices` have columns."""
         _same("shape of values and indices", (values.rows, values.cols), (a.rows, indices.cols))
@@ -411,17 +377,17 @@ class Builder:
         writes: Sequence[Run],
     ) -> None:
         command.check(self.configuration.slice, command.complete(values))
-        operations = self._operations[queue]
-        operation = Operation(
-            queue, len(operations), command.mnemonic, values, _source_line()
-        )
+        operations = self._queues[queue]
+        operation = Operation(queue, len(operations), command.mnemonic, values, source_line())
         self._ordering.add(operation, reads, writes)
         operations.append(operation)
-        self._all.append(operation)
+        self.operations.append(operation)
 
     def lines(self) -> dict[tuple[str, int], str]:
         """Return the kernel's `file:line` of every command, by queue and number."""
-        return {(operation.queue, operation.number): operation.line for operation in self._all}
+        return {
+            (operation.queue, operation.number): operation.line for operation in self.operations
+        }
 
     def program(self) -> Program:
         """Return the program.
@@ -431,13 +397,11 @@ class Builder:
         PoblanoError
             If there is no command, or semaphores cannot express the order.
         """
-        from poblano_sw.assembler import encode
-
-        if not self._all:
+        if not self.operations:
             raise PoblanoError("a kernel must ask for something; it has no command")
         plain = [
             Operation(o.queue, o.number, o.mnemonic, dict(o.values), o.line, dict(o.waits))
-            for o in self._all
+            for o in self.operations
         ]
         semaphores(plain, self.configuration.slice.host.semaphores)
         queues: dict[str, list[bytes]] = {}
@@ -468,19 +432,18 @@ class _Operands:
         for slot, other in self.slots.items():
             if other == matrix:
                 return slot
-        scalar = 1 in (matrix.rows, matrix.cols) and matrix.rows * matrix.cols == self.rows
+        is_row = (matrix.rows, matrix.cols) == (1, self.rows)
+        is_column = (matrix.rows, matrix.cols, matrix.stride) == (self.rows, 1, FP32.size)
         full = matrix.cols == self.cols and matrix.rows in (1, self.rows)
-        if scalar and not (full and self.cols > 1 and self.rows == 1):
+        if (is_row or is_column) and not (full and self.rows == 1 < self.cols):
             _same("format of numbers a row", matrix.number, FP32)
-            if matrix.cols == 1 and matrix.rows > 1 and matrix.stride != FP32.size:
-                raise PoblanoError(f"numbers a row must be adjacent; {matrix.name} is not")
             kinds = "pq"
         elif full:
             kinds = wanted or "bc"
         else:
             raise PoblanoError(
                 f"an operand must be [1, {self.cols}], [{self.rows}, {self.cols}] or {self.rows} "
-                f"numbers; {matrix.name} is [{matrix.rows}, {matrix.cols}]"
+                f"adjacent numbers; {matrix.name} is [{matrix.rows}, {matrix.cols}]"
             )
         for kind in kinds:
             if kind not in self.slots:

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from poblano_golden.arrays import F32, U8
 from poblano_golden.blocks import MxTensor, pack, unpack
+from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import BLOCK_SIZE, MxFormat, num_blocks
 from poblano_golden.vector import NUMBERS, Number, from_bytes, to_bytes
+from poblano_sw.kernel.errors import located
 
 __all__ = [
     "BF16",
@@ -98,6 +100,7 @@ class Matrix:
     stride: int
     name: str
 
+    @located
     def __getitem__(self, key: slice | tuple[slice, slice]) -> Matrix:
         """Return some of the rows, or of rows and columns."""
         rows, cols = key if isinstance(key, tuple) else (key, slice(None))
@@ -158,19 +161,20 @@ class Blocks:
     scale_stride: int
     name: str
 
+    @located
     def __getitem__(self, key: slice | tuple[slice, slice]) -> Blocks:
         """Return some of the rows, or of rows and columns; whole blocks but the last.
 
         Raises
         ------
-        ValueError
+        KernelError
             If columns do not begin at a block.
         """
         rows, cols = key if isinstance(key, tuple) else (key, slice(None))
         row, num_rows = _range(self.name, "rows", rows, self.rows)
         col, num_cols = _range(self.name, "columns", cols, self.cols)
         if col % BLOCK_SIZE or (col + num_cols) % BLOCK_SIZE and col + num_cols != self.cols:
-            raise ValueError(
+            raise PoblanoError(
                 f"columns of {self.name} must be whole blocks of {BLOCK_SIZE}; "
                 f"got {col}:{col + num_cols}"
             )
@@ -215,5 +219,5 @@ Tensor = Matrix | Blocks
 def _range(name: str, what: str, part: slice, size: int) -> tuple[int, int]:
     begin, end, step = part.indices(size)
     if step != 1 or end <= begin or part.stop is not None and not 0 < part.stop <= size:
-        raise ValueError(f"{what} of {name} must be a range within 0:{size}; got {part}")
+        raise PoblanoError(f"{what} of {name} must be a range within 0:{size}; got {part}")
     return begin, end - begin

@@ -1,14 +1,15 @@
 """Attention of one KV head: scores, softmax and weighted sum of values.
 
 Scores are products of MX blocks along the head, weights of the values products of MX blocks along
-the tokens. With scale c, and rows q, for every row
+the tokens. Keys come in chunks. With scale c, a row q keeps a maximum m, a sum t of weights and a
+sum o of values; a chunk of keys k_j and values v_j makes them, with a = exp(m - m'),
 
-    m = max(c q k_j), with the row's sink if there is one
-    w_j = exp(c q k_j - m), 0 for keys that the row does not see
-    o = (sum of w_j v_j) / (sum of w_j + exp(sink - m))
+    m' = max(m, max(c q k_j))        t' = a t + sum of w_j        w_j = exp(c q k_j - m')
+    o' = a o + sum of w_j v_j
 
-where the w_j of the numerator are quantised to MX blocks, those of the denominator are not. A row
-that sees no key gives zeros.
+where the w_j in o' are quantised to MX blocks and those in t' are not, and w_j is 0 for keys that
+the row does not see. A row begins with its sink: m is the sink and t is 1; without one m is
+`LEAST_MAXIMUM` and t is 0. The result is o / t; a row that sees no key gives zeros.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poblano_golden.formats import MxFormat
+from poblano_golden.errors import PoblanoError
+from poblano_golden.formats import BLOCK_SIZE, MxFormat
 from poblano_golden.kernels.attention import LEAST_MAXIMUM, LEAST_SUM
 from poblano_sw.kernel import Blocks, Builder, Matrix
 from poblano_sw.kernel.pipeline import Ring, pipelined
 
 __all__ = ["Attend", "attention"]
+
 
 @dataclass(frozen=True)
 class Attend:
@@ -64,6 +67,7 @@ def attention(
     scale: float,
     weights: MxFormat,
     rule: str = "even",
+    chunk: int | None = None,
 ) -> None:
     """Run jobs one behind the other; loads, scores, softmax and sums of neighbours overlap.
 
@@ -72,94 +76,171 @@ def attention(
     builder:
         Takes the commands.
     jobs:
-        What to do; all of the shapes fit L1 twice.
+        What to do, all in the same formats and with the same head. A step, a chunk of a job, must
+        fit L1 twice.
     scale:
         What scores are multiplied by.
-    weights:
-        The format of the w_j in the sums of values.
-    rule:
-        The scale rule of the w_j.
+    weights, rule:
+        Format and scale rule of the w_j in the sums of values.
+    chunk:
+        Keys of a chunk, a multiple of 32; all of a job's by default.
+
+    Raises
+    ------
+    PoblanoError
+        If buffers do not fit L1, or the chunk is no multiple of 32.
     """
-    rows = max(job.q.rows for job in jobs)
-    tokens = max(job.k.rows for job in jobs)
-    head, value_head = jobs[0].q.cols, jobs[0].v.rows
-    job_number = jobs[0].o.number
-    k_format, v_format, q_format = jobs[0].k.fmt, jobs[0].v.fmt, jobs[0].q.fmt
+    rows, tokens = max(job.q.rows for job in jobs), max(job.k.rows for job in jobs)
+    keys = tokens if chunk is None else min(tokens, chunk)
+    if keys % BLOCK_SIZE and keys != tokens:
+        raise PoblanoError(f"a chunk must be a multiple of {BLOCK_SIZE}; got {chunk}")
+    first = jobs[0]
+    head, value_head = first.q.cols, first.v.rows
+    blocks, matrix = builder.blocks, builder.matrix
     with builder.scope():
-        make = builder.matrix
-        buffers = _Buffers(
-            q=Ring(2, lambda: builder.blocks(rows, head, q_format, name="queries")),
-            k=Ring(2, lambda: builder.blocks(tokens, head, k_format, name="keys")),
-            v=Ring(2, lambda: builder.blocks(value_head, tokens, v_format, name="values")),
-            s=Ring(2, lambda: make(rows, tokens, name="scores")),
-            w=Ring(2, lambda: builder.blocks(rows, tokens, weights, name="weights")),
-            o=Ring(2, lambda: make(rows, value_head, name="sums")),
-            results=Ring(2, lambda: make(rows, value_head, job_number, name="results")),
-            numbers=Ring(3, lambda: [make(1, rows, name=name) for name in ("m", "sum", "sink")]),
+        steps = _StepBuffers(
+            k=Ring(2, lambda: blocks(keys, head, first.k.fmt, name="keys")),
+            v=Ring(2, lambda: blocks(value_head, keys, first.v.fmt, name="values")),
+            s=Ring(2, lambda: matrix(rows, keys, name="scores")),
+            w=Ring(2, lambda: blocks(rows, keys, weights, name="weights")),
+            o=Ring(2, lambda: matrix(rows, value_head, name="chunk's sums")),
+            factor=Ring(3, lambda: matrix(1, rows, name="factors")),
         )
-        pipelined(
-            _attend(builder, job, number, buffers, scale, rule) for number, job in enumerate(jobs)
+        wholes = _JobBuffers(
+            q=Ring(2, lambda: blocks(rows, head, first.q.fmt, name="queries")),
+            o=Ring(2, lambda: matrix(rows, value_head, name="sums")),
+            result=Ring(2, lambda: matrix(rows, value_head, first.o.number, name="results")),
+            m=Ring(3, lambda: matrix(1, rows, name="maxima")),
+            t=Ring(3, lambda: matrix(1, rows, name="sums of weights")),
+            sink=Ring(2, lambda: matrix(1, rows, name="sinks")),
+            new=matrix(1, rows, name="new maxima"),
+            part=matrix(1, rows, name="a chunk's sums of weights"),
         )
+        run = _Run(builder, scale, rule, keys, steps, wholes)
+        pipelined(run.steps(jobs))
 
 
 @dataclass(frozen=True)
-class _Buffers:
-    q: Ring[Blocks]
+class _StepBuffers:
     k: Ring[Blocks]
     v: Ring[Blocks]
     s: Ring[Matrix]
     w: Ring[Blocks]
     o: Ring[Matrix]
-    results: Ring[Matrix]
-    numbers: Ring[list[Matrix]]
+    factor: Ring[Matrix]
 
 
-def _attend(
-    builder: Builder, job: Attend, number: int, buffers: _Buffers, scale: float, rule: str
-) -> Iterator[None]:
-    """Yield between the stages of a job."""
-    rows, tokens = job.q.rows, job.k.rows
-    q, k = builder.view(buffers.q[number], rows, job.q.cols), buffers.k[number]
-    k = builder.view(k, tokens, job.k.cols)
-    v = builder.view(buffers.v[number], job.v.rows, tokens)
-    o = builder.view(buffers.o[number], rows, job.v.rows)
-    s = builder.view(buffers.s[number], rows, tokens)
-    w = builder.view(buffers.w[number], rows, tokens)
-    m, total, sink = (builder.view(item, 1, rows) for item in buffers.numbers[number])
-    builder.load(q, job.q)
-    builder.load(k, job.k)
-    if job.sink is not None:
-        builder.load(sink, job.sink)
-    yield
-    builder.load(v, job.v)
-    builder.matmul(s, q, k)
-    yield
-    mask = {
-        "limit": job.limit,
-        "limit_step": job.limit_step,
-        "window": job.window,
-        "fill": -np.inf,
-    }
-    builder.vector(s, factor1=scale, reduction=("maximum", m), **mask)
-    least = float(LEAST_MAXIMUM) if job.sink is None else sink
-    builder.vector(m, operation1=("maximum", least), d=m)
-    builder.vector(
-        s,
-        factor1=scale,
-        operation1=("subtract", m),
-        function="exp",
-        d=w,
-        rule=rule,
-        reduction=("sum", total),
-        **mask,
-    )
-    if job.sink is not None:
-        builder.vector(sink, operation1=("subtract", m), function="exp", d=sink)
-        builder.vector(total, operation1=("add", sink), d=total)
-    builder.vector(total, operation1=("maximum", float(LEAST_SUM)), function="reciprocal", d=total)
-    yield
-    builder.matmul(o, w, v)
-    yield
-    result = builder.view(buffers.results[number], rows, job.v.rows)
-    builder.vector(o, factor1=total, d=result)
-    builder.store(job.o, result)
+@dataclass(frozen=True)
+class _JobBuffers:
+    q: Ring[Blocks]
+    o: Ring[Matrix]
+    result: Ring[Matrix]
+    m: Ring[Matrix]
+    t: Ring[Matrix]
+    sink: Ring[Matrix]
+    new: Matrix
+    part: Matrix
+
+
+@dataclass(frozen=True)
+class _Run:
+    builder: Builder
+    scale: float
+    rule: str
+    chunk: int
+    buffers: _StepBuffers
+    wholes: _JobBuffers
+
+    def steps(self, jobs: Sequence[Attend]) -> Iterator[Iterator[None]]:
+        """Yield the steps of all jobs."""
+        step = 0
+        for number, job in enumerate(jobs):
+            for begin in range(0, job.k.rows, self.chunk):
+                yield self._step(job, number, begin, step)
+                step += 1
+
+    def _step(self, job: Attend, number: int, begin: int, step: int) -> Iterator[None]:
+        """Yield between the stages of a chunk."""
+        builder, buffers, wholes = self.builder, self.buffers, self.wholes
+        end = min(job.k.rows, begin + self.chunk)
+        rows, keys, head = job.q.rows, end - begin, job.v.rows
+        is_first, is_last = begin == 0, end == job.k.rows
+
+        q = builder.view(wholes.q[number], rows, job.q.cols)
+        k = builder.view(buffers.k[step], keys, job.k.cols)
+        if is_first:
+            builder.load(q, job.q)
+            if job.sink is not None:
+                builder.load(builder.view(wholes.sink[number], 1, rows), job.sink)
+        builder.load(k, job.k[begin:end])
+        yield
+        v = builder.view(buffers.v[step], head, keys)
+        s = builder.view(buffers.s[step], rows, keys)
+        builder.load(v, job.v[:, begin:end])
+        builder.matmul(s, q, k)
+        yield
+        w = builder.view(buffers.w[step], rows, keys)
+        self._weigh(job, number, begin, step, s, w)
+        yield
+        product = builder.view(buffers.o[step], rows, head)
+        builder.matmul(product, w, v)
+        yield
+        o = builder.view(wholes.o[number], rows, head)
+        if not is_first:
+            factor = builder.view(buffers.factor[step], 1, rows)
+            builder.vector(o, factor1=factor, operation1=("add", product), d=o)
+        elif not is_last:
+            builder.vector(product, d=o)
+        if is_last:
+            t = builder.view(wholes.t[number], 1, rows)
+            result = builder.view(wholes.result[number], rows, head)
+            builder.vector(product if is_first else o, factor1=t, d=result)
+            builder.store(job.o, result)
+
+    def _weigh(self, job: Attend, number: int, begin: int, step: int, s: Matrix, w: Blocks) -> None:
+        """Turn scores into weights; bring the maximum and the sum of weights up to date."""
+        builder, wholes, rows = self.builder, self.wholes, s.rows
+        m, t, new, part, sink, factor = (
+            builder.view(buffer, 1, rows)
+            for buffer in (
+                wholes.m[number],
+                wholes.t[number],
+                wholes.new,
+                wholes.part,
+                wholes.sink[number],
+                self.buffers.factor[step],
+            )
+        )
+        mask = {
+            "limit": None if job.limit is None else job.limit - begin,
+            "limit_step": job.limit_step,
+            "window": job.window,
+            "fill": -np.inf,
+        }
+        is_first = begin == 0
+        before = m
+        if is_first:
+            before = float(LEAST_MAXIMUM) if job.sink is None else sink
+        builder.vector(s, factor1=self.scale, reduction=("maximum", new), **mask)
+        builder.vector(new, operation1=("maximum", before), d=new)
+        has_factor = not is_first or job.sink is not None
+        if isinstance(before, Matrix):
+            builder.vector(before, operation1=("subtract", new), function="exp", d=factor)
+        builder.vector(new, d=m)
+        builder.vector(
+            s,
+            factor1=self.scale,
+            operation1=("subtract", new),
+            function="exp",
+            d=w,
+            rule=self.rule,
+            reduction=("sum", part if has_factor else t),
+            **mask,
+        )
+        if not is_first:
+            builder.vector(t, factor1=factor, operation1=("add", part), d=t)
+        elif has_factor:
+            builder.vector(factor, operation1=("add", part), d=t)
+        if begin + s.cols == job.k.rows:
+            least = float(LEAST_SUM)
+            builder.vector(t, operation1=("maximum", least), function="reciprocal", d=t)

@@ -20,7 +20,7 @@ from poblano_golden.kernels import norm as golden_norm
 from poblano_golden.kernels import rope as golden_rope
 from poblano_golden.kernels.row_sums import RowSums
 from poblano_golden.vector import valid_columns
-from poblano_sw.kernel import UINT32, Builder, Matrix
+from poblano_sw.kernel import UINT32, Blocks, Builder, Matrix
 from poblano_sw.kernels.attention import Attend, attention
 from poblano_sw.kernels.moe import Pieces, moe, place_experts, route
 from poblano_sw.kernels.norm import rms_norm
@@ -171,9 +171,7 @@ def _rope(case: _Case, *, interleaved: bool) -> Workload:
     rows, head = case.shape["rows"], case.shape["head"]
     if head % 2:
         raise PoblanoError(f"head must be even; got {head}")
-    tensors = {
-        name: case.pair(rows, head, name) for name in ("x", "cosine", "sine", "y")
-    }
+    tensors = {name: case.pair(rows, head, name) for name in ("x", "cosine", "sine", "y")}
     inside = {name: near for name, (near, _) in tensors.items()}
     for name in ("x", "cosine", "sine"):
         case.builder.load(*tensors[name])
@@ -212,77 +210,95 @@ def _rope(case: _Case, *, interleaved: bool) -> Workload:
     )
 
 
+@dataclass(frozen=True)
+class _Head:
+    """A KV head of a workload: its tensors in HBM, and its jobs by their first query."""
+
+    keys: Blocks
+    values: Blocks
+    jobs: Mapping[int, Attend]
+
+
 def _attention(case: _Case, *, causal: bool) -> Workload:
-    shape, fmt, builder = case.shape, case.fmt, case.builder
-    heads, tokens, head = shape["heads"], shape["tokens"], shape["head"]
+    shape, builder = case.shape, case.builder
+    tokens, head = shape["tokens"], shape["head"]
     rows = tokens if causal else shape["rows"]
     tile = shape.get("tile", rows)
-    scale = 1 / math.sqrt(head)
-    work = Workload(builder)
-    jobs: list[Attend] = []
-
-    def quantised(x: F32) -> MxTensor:
-        return quantise(np.ascontiguousarray(x), fmt, "even")
-
-    for number in range(heads):
-        q, k, v = (case.normal(count, head) for count in (rows, tokens, tokens))
-        sink = case.normal(1, rows) if shape["sinks"] else None
-        keys = builder.blocks(tokens, head, fmt, place="hbm_0", name=f"keys {number}")
-        values = builder.blocks(head, tokens, fmt, place="hbm_0", name=f"values {number}")
-        work.inputs += [(keys, quantised(k)), (values, quantised(v.T))]
-        work.port_bytes += total_bytes([keys, values])
+    heads: list[_Head] = []
+    for number in range(shape["heads"]):
+        keys = builder.blocks(tokens, head, case.fmt, place="hbm_0", name=f"keys {number}")
+        values = builder.blocks(head, tokens, case.fmt, place="hbm_0", name=f"values {number}")
+        jobs: dict[int, Attend] = {}
         for first in range(0, rows, tile):
-            part = slice(first, min(rows, first + tile))
-            count = part.stop - first
-            seen = min(tokens, -(-part.stop // 32) * 32) if causal else tokens
-            queries = builder.blocks(count, head, fmt, place="hbm_0", name="queries")
-            result = builder.matrix(count, head, place="hbm_0", name=f"results {number}, {first}")
-            sinks = None
-            if sink is not None:
-                sinks = builder.matrix(1, count, place="hbm_0", name="sinks")
-                work.inputs.append((sinks, sink[:, part]))
-            job = Attend(
-                queries,
+            count = min(tile, rows - first)
+            seen = min(tokens, -(-(first + count) // 32) * 32) if causal else tokens
+            name = f"results {number}, {first}"
+            jobs[first] = Attend(
+                builder.blocks(count, head, case.fmt, place="hbm_0", name="queries"),
                 keys[:seen],
                 values[:, :seen],
-                result,
-                limit=first + 1 if causal else None,
+                builder.matrix(count, head, place="hbm_0", name=name),
+                limit=first + 1 if causal else tokens,
                 limit_step=1 if causal else 0,
                 window=shape["window"],
-                sink=sinks,
+                sink=builder.matrix(1, count, place="hbm_0") if shape["sinks"] else None,
             )
-            jobs.append(job)
-            valid = valid_columns(
-                count,
-                seen,
-                tokens if job.limit is None else job.limit,
-                job.limit_step,
-                job.window,
-            )
-            work.inputs.append((queries, quantised(q[part])))
-            golden = golden_attention.attention(
-                quantised(q[part]),
-                quantised(k[:seen]),
-                quantised(v[:seen].T),
-                valid,
-                scale=scale,
-                weights=fmt,
-                rule="even",
-                sums=case.sums,
-                sink=None if sink is None else sink[0, part],
-            )
-            scores = np.where(valid, q[part].astype(np.float64) @ k[:seen].T * scale, -np.inf)
-            top = scores.max(1, keepdims=True)
-            if sink is not None:
-                top = np.maximum(top, sink[0, part][:, None])
-            weights = np.exp(scores - top)
-            total = weights.sum(1, keepdims=True)
-            if sink is not None:
-                total = total + np.exp(sink[0, part][:, None] - top)
-            work.outputs.append(Expected(result, golden, weights @ v[:seen] / total))
-            work.port_bytes += total_bytes([queries, result])
-    attention(builder, jobs, scale=scale, weights=fmt)
+        heads.append(_Head(keys, values, jobs))
+    attention(
+        builder,
+        [job for head in heads for job in head.jobs.values()],
+        scale=1 / math.sqrt(head),
+        weights=case.fmt,
+        chunk=shape["chunk"],
+    )
+    work = Workload(builder)
+    for one in heads:
+        _attention_numbers(case, work, one, rows, tokens)
     return work
+
+
+def _attention_numbers(case: _Case, work: Workload, head: _Head, rows: int, tokens: int) -> None:
+    """Give a head its numbers, and its jobs what must come out."""
+    fmt, width = case.fmt, case.shape["head"]
+    q, k, v = (case.normal(count, width) for count in (rows, tokens, tokens))
+    sinks = case.normal(1, rows)
+    work.inputs += [(head.keys, _quantised(k, fmt)), (head.values, _quantised(v.T, fmt))]
+    work.port_bytes += total_bytes([head.keys, head.values])
+    scale = 1 / math.sqrt(width)
+    for first, job in head.jobs.items():
+        part, seen = slice(first, first + job.q.rows), job.k.rows
+        sink = None if job.sink is None else sinks[:, part]
+        if job.sink is not None:
+            work.inputs.append((job.sink, sinks[:, part]))
+        work.inputs.append((job.q, _quantised(q[part], fmt)))
+        work.port_bytes += total_bytes([job.q, job.o])
+        assert job.limit is not None
+        valid = valid_columns(job.q.rows, seen, job.limit, job.limit_step, job.window)
+        golden = golden_attention.attention(
+            _quantised(q[part], fmt),
+            _quantised(k[:seen], fmt),
+            _quantised(v[:seen].T, fmt),
+            valid,
+            scale=scale,
+            weights=fmt,
+            rule="even",
+            sums=case.sums,
+            sink=None if sink is None else sink[0],
+            chunk=case.shape["chunk"],
+        )
+        scores = np.where(valid, q[part].astype(np.float64) @ k[:seen].T * scale, -np.inf)
+        top = scores.max(1, keepdims=True)
+        if sink is not None:
+            top = np.maximum(top, sink.T)
+        weights = np.exp(scores - top)
+        total = weights.sum(1, keepdims=True)
+        if sink is not None:
+            total = total + np.exp(sink.T - top)
+        work.outputs.append(Expected(job.o, golden, weights @ v[:seen] / total))
+
+
+def _quantised(x: F32, fmt: MxFormat) -> MxTensor:
+    return quantise(np.ascontiguousarray(x), fmt, "even")
 
 
 def _moe(case: _Case) -> Workload:
@@ -360,9 +376,7 @@ def _moe(case: _Case) -> Workload:
     return work
 
 
-def _piece_inputs(
-    pieces: Pieces, expert: int, matrix: MxTensor
-) -> list[tuple[Matrix, F32]]:
+def _piece_inputs(pieces: Pieces, expert: int, matrix: MxTensor) -> list[tuple[Matrix, F32]]:
     """Return the bytes of an expert's pieces, as rows of int8 numbers."""
     found: list[tuple[Matrix, F32]] = []
     for number, table in enumerate(pieces.bytes):
@@ -391,12 +405,28 @@ CATALOGUE: Mapping[str, Entry] = {
     ),
     "attention_decode": Entry(
         "grouped-query attention of one token: `rows` query heads for each of `heads` KV heads",
-        {"rows": 8, "tokens": 2048, "heads": 8, "head": 64, "window": 0, "sinks": 0},
+        {
+            "rows": 8,
+            "tokens": 2048,
+            "heads": 8,
+            "head": 64,
+            "chunk": 2048,
+            "window": 0,
+            "sinks": 0,
+        },
         lambda case: _attention(case, causal=False),
     ),
     "attention_prefill": Entry(
         "causal attention of a prompt, in tiles of queries",
-        {"tokens": 512, "heads": 2, "head": 64, "tile": 32, "window": 0, "sinks": 0},
+        {
+            "tokens": 512,
+            "heads": 2,
+            "head": 64,
+            "tile": 32,
+            "chunk": 512,
+            "window": 0,
+            "sinks": 0,
+        },
         lambda case: _attention(case, causal=True),
     ),
     "moe": Entry(

@@ -116,9 +116,7 @@ def place_experts(
     return Experts(gate, up, down, *biases)
 
 
-def route(
-    builder: Builder, indices: Matrix, weights: Matrix, logits: Matrix, bias: Matrix
-) -> None:
+def route(builder: Builder, indices: Matrix, weights: Matrix, logits: Matrix, bias: Matrix) -> None:
     """Choose experts from logits `[1, experts]` and a bias, and give them weights.
 
     `indices` is uint32 `[1, k]`, `weights` binary32 `[1, k]`; all lie in L1.

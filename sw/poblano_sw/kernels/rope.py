@@ -17,9 +17,7 @@ def rotate_pairs(builder: Builder, d: Tensor, x: Matrix, cosine: Matrix, sine: M
 
     `x` and `d` are `[rows, head]`, the tables `[1, head]` or `[rows, head]`; all lie in L1.
     """
-    builder.vector(
-        x, factor1=cosine, left2="pair", factor2=sine, operation2=("add", "m1"), d=d
-    )
+    builder.vector(x, factor1=cosine, left2="pair", factor2=sine, operation2=("add", "m1"), d=d)
 
 
 def rotate_halves(builder: Builder, d: Matrix, x: Matrix, cosine: Matrix, sine: Matrix) -> None:

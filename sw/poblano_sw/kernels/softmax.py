@@ -15,8 +15,6 @@ def softmax(builder: Builder, d: Matrix, x: Matrix) -> None:
     with builder.scope():
         m, total = (builder.matrix(1, x.rows, name=name) for name in ("maxima", "sums"))
         builder.vector(x, reduction=("maximum", m))
-        builder.vector(
-            x, operation1=("subtract", m), function="exp", d=d, reduction=("sum", total)
-        )
+        builder.vector(x, operation1=("subtract", m), function="exp", d=d, reduction=("sum", total))
         builder.vector(total, function="reciprocal", d=total)
         builder.vector(d, factor1=total, d=d)

@@ -119,9 +119,7 @@ class VectorEngine:
         a = self._elements(l1, values["a"] + places, number_of(self.chain["a_format"]), cols)
         used = pass_operands(self.chain)
         nothing = np.zeros((1, 1), np.float32)
-        b, c = (
-            self._rows(l1, values, name) if name in used else nothing for name in ("b", "c")
-        )
+        b, c = (self._rows(l1, values, name) if name in used else nothing for name in ("b", "c"))
         p, q = (
             self._words(l1, values[name], rows)[:, None] if name in used else nothing
             for name in ("p", "q")
@@ -132,7 +130,9 @@ class VectorEngine:
         valid = valid_columns(rows, cols, limit, step, values["window"])
         s2 = chained(self._named, a, valid, b, c, p, q)
         if self._named.reduction != "none":
-            found = reduced(self._named, s2, self.configuration.vector.lanes, sum_ways(self.configuration))
+            found = reduced(
+                self._named, s2, self.configuration.vector.lanes, sum_ways(self.configuration)
+            )
             self._write(l1, values["r"], found)
         self._store(l1, values, s2)
 
@@ -175,9 +175,7 @@ class VectorEngine:
         stride = values[f"{name}_row_stride"]
         rows = values["rows"] if stride else 1
         places = values[name] + stride * np.arange(rows)
-        return self._elements(
-            l1, places, number_of(self.chain[f"{name}_format"]), values["cols"]
-        )
+        return self._elements(l1, places, number_of(self.chain[f"{name}_format"]), values["cols"])
 
     @staticmethod
     def _elements(l1: U8, places: I64, number: Number, cols: int) -> F32:
