@@ -19,6 +19,7 @@ __all__ = [
     "add",
     "ascending_sum",
     "canonical",
+    "constant",
     "equal",
     "from_bf16_bits",
     "from_float64",
@@ -161,6 +162,11 @@ def to_bf16_bits(x: F32) -> U16:
     bits = np.asarray(x).view(np.uint32).astype(np.uint64)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
     return np.where(np.isnan(x), _BF16_NAN, rounded.astype(np.uint16))
+
+
+def constant(x: float) -> F32:
+    """Return a number rounded to binary32, an array without dimensions."""
+    return np.asarray(x, np.float32)
 
 
 def from_bf16_bits(bits: U16) -> F32:

@@ -20,7 +20,7 @@ from poblano_golden.arrays import U8
 from poblano_sw.program import Program
 from poblano_verif.slice_system import SliceSystem
 
-__all__ = ["MEMORY_BYTES", "Outcome", "Progress", "ProgramJob", "build_system", "run_programs"]
+__all__ = ["MEMORY_BYTES", "Outcome", "ProgramJob", "Progress", "build_system", "run_programs"]
 
 BENCH = "poblano_verif.benches.programs"
 

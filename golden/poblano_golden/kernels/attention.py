@@ -16,10 +16,10 @@ from poblano_golden.reductions import maximum
 
 __all__ = ["LEAST_MAXIMUM", "LEAST_SUM", "attention", "softmax"]
 
-LEAST_MAXIMUM = np.float32(-(2.0**120))
+LEAST_MAXIMUM = fp32.constant(-(2.0**120))
 """What the maximum of a row counts as at least, so that a row without keys has one."""
 
-LEAST_SUM = np.float32(2.0**-100)
+LEAST_SUM = fp32.constant(2.0**-100)
 """What the sum of a row's weights counts as at least."""
 
 
@@ -75,7 +75,7 @@ def attention(
     for begin in range(0, tokens, step):
         part = slice(begin, min(tokens, begin + step))
         scores = np.where(valid[:, part], matmul(q, _rows(k, part)), np.float32(-np.inf))
-        scores = fp32.multiply(scores, np.float32(scale))
+        scores = fp32.multiply(scores, fp32.constant(scale))
         new = fp32.maximum(maximum(scores)[:, None], m)
         factor = exp(fp32.subtract(m, new))
         w = exp(fp32.subtract(scores, new))

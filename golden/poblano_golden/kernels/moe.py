@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from poblano_golden import fp32
 from poblano_golden.arrays import F32, I64
 from poblano_golden.blocks import MxTensor, quantise
@@ -18,16 +16,16 @@ from poblano_golden.reductions import maximum, top_k
 
 __all__ = ["ALPHA", "LIMIT", "Expert", "clamped_swiglu", "moe", "route"]
 
-ALPHA = np.float32(1.702)
+ALPHA = fp32.constant(1.702)
 """What the gate is multiplied by inside the sigmoid."""
 
-LIMIT = np.float32(7.0)
+LIMIT = fp32.constant(7.0)
 """Where gate and up are clamped."""
 
 
 @dataclass(frozen=True)
 class Expert:
-    """An expert: gate and up `[intermediate, hidden]`, down `[hidden, intermediate]`, and biases."""
+    """An expert: gate, up `[intermediate, hidden]`, down `[hidden, intermediate]`, biases."""
 
     gate: MxTensor
     up: MxTensor

@@ -63,7 +63,7 @@ def _check_pass(configuration: SliceConfiguration, values: Values) -> None:
 
 
 def _check_topk(configuration: SliceConfiguration, values: Values) -> None:
-    """k is at most the elements of a row; arrays of words are aligned; all lies inside L1."""
+    """K is at most the elements of a row; arrays of words are aligned; all lies inside L1."""
     if values["k"] > values["cols"]:
         raise CommandError(f"k must be at most cols, {values['cols']}; got {values['k']}")
     _check_words(values, ("values", "indices"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poblano_sw.kernel.builder import Builder
+from poblano_sw.kernel.builder import Builder, Mask
 from poblano_sw.kernel.errors import KernelError
 from poblano_sw.kernel.tensors import BF16, FP16, FP32, INT8, UINT32, Blocks, Matrix
 
@@ -15,5 +15,6 @@ __all__ = [
     "Blocks",
     "Builder",
     "KernelError",
+    "Mask",
     "Matrix",
 ]

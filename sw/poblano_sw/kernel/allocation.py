@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from poblano_golden.errors import PoblanoError
@@ -46,7 +46,7 @@ class Stack:
         return address
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> Generator[None]:
         """Free on leaving what was taken inside."""
         top = self.top
         try:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
 from poblano.commands import (
+    ADDRESS_WIDTH,
     CHAIN,
     LOAD_GATHER,
     LOAD_ROWS,
@@ -35,7 +36,7 @@ from poblano_sw.kernel.errors import located, source_line
 from poblano_sw.kernel.tensors import FP32, L1, UINT32, Blocks, Matrix, Run, Tensor
 from poblano_sw.program import Program
 
-__all__ = ["Builder", "Operand"]
+__all__ = ["Builder", "Mask", "Operand"]
 
 Operand = Matrix | float
 """A right side of an operation: numbers of every element, one number a row, or a constant."""
@@ -44,6 +45,18 @@ RING_WORDS = 16
 """Words of each queue's ring in L1."""
 
 _Any = TypeVar("_Any", Matrix, Blocks)
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Which columns of a pass are valid: in row r those before `limit + r * limit_step`.
+
+    `window` is how many of them at most, 0 for all. `limit` may be negative.
+    """
+
+    limit: int
+    limit_step: int = 0
+    window: int = 0
 
 
 class Builder:
@@ -126,7 +139,7 @@ class Builder:
         )
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> Generator[None]:
         """Free on leaving the places in L1 that were taken inside.
 
         Commands that use them later wait for the commands inside that do.
@@ -268,14 +281,13 @@ class Builder:
         rule: str = "even",
         reduction: tuple[str, Matrix] | None = None,
         index: Matrix | None = None,
-        limit: int | None = None,
-        limit_step: int = 0,
-        window: int = 0,
+        mask: Mask | None = None,
         fill: float = 0.0,
     ) -> None:
         """Send a matrix through the chain of the vector engine.
 
-        The names are those of `vector.chain`. An operand that is a number is a constant; a matrix
+        The names are those of `vector.chain`; elements that the mask leaves out, and those not
+        selected, are `fill`. An operand that is a number is a constant; a matrix
         `[1, rows]` or `[rows, 1]` of adjacent binary32 numbers holds one number a row, a matrix of
         a's shape one an element, and one row `[1, cols]` is the same for every row.
 
@@ -284,8 +296,6 @@ class Builder:
         KernelError
             If it needs more operands than one pass has, or shapes do not fit.
         """
-        if window and limit is None:
-            raise PoblanoError(f"a window of {window} columns must have a limit where it ends")
         rows = index.cols if index is not None else a.rows
         operands = _Operands(rows, a.cols)
         chain: dict[str, int] = {"a_format": a.number.code, "indexed": int(index is not None)}
@@ -307,11 +317,13 @@ class Builder:
             "a_row_stride": a.stride if rows > 1 or index is not None else 0,
             "rows": rows,
             "cols": a.cols,
-            "limit_step": limit_step,
-            "window": window,
         }
-        if limit is not None:
-            values["limit"] = limit & 0xFFFFFF
+        if mask is not None:
+            values |= {
+                "limit": mask.limit & ((1 << ADDRESS_WIDTH) - 1),
+                "limit_step": mask.limit_step,
+                "window": mask.window,
+            }
         reads = [*a.runs()]
         writes: list[Run] = []
         for slot, matrix in operands.slots.items():

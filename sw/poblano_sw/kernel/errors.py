@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from types import FrameType
 from typing import ParamSpec, TypeVar
 
 from poblano_golden.errors import PoblanoError
@@ -24,7 +23,7 @@ class KernelError(PoblanoError):
 
 def source_line() -> str:
     """Return `file:line` of the nearest caller outside this package."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+    frame = inspect.currentframe()
     while frame is not None and Path(frame.f_code.co_filename).parent == _HERE:
         frame = frame.f_back
     if frame is None:

@@ -173,7 +173,7 @@ class Blocks:
         rows, cols = key if isinstance(key, tuple) else (key, slice(None))
         row, num_rows = _range(self.name, "rows", rows, self.rows)
         col, num_cols = _range(self.name, "columns", cols, self.cols)
-        if col % BLOCK_SIZE or (col + num_cols) % BLOCK_SIZE and col + num_cols != self.cols:
+        if col % BLOCK_SIZE or ((col + num_cols) % BLOCK_SIZE and col + num_cols != self.cols):
             raise PoblanoError(
                 f"columns of {self.name} must be whole blocks of {BLOCK_SIZE}; "
                 f"got {col}:{col + num_cols}"
@@ -218,6 +218,6 @@ Tensor = Matrix | Blocks
 
 def _range(name: str, what: str, part: slice, size: int) -> tuple[int, int]:
     begin, end, step = part.indices(size)
-    if step != 1 or end <= begin or part.stop is not None and not 0 < part.stop <= size:
+    if step != 1 or end <= begin or (part.stop is not None and not 0 < part.stop <= size):
         raise PoblanoError(f"{what} of {name} must be a range within 0:{size}; got {part}")
     return begin, end - begin

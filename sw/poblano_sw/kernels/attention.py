@@ -14,15 +14,14 @@ the row does not see. A row begins with its sink: m is the sink and t is 1; with
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import BLOCK_SIZE, MxFormat
 from poblano_golden.kernels.attention import LEAST_MAXIMUM, LEAST_SUM
-from poblano_sw.kernel import Blocks, Builder, Matrix
+from poblano_sw.kernel import Blocks, Builder, Mask, Matrix
 from poblano_sw.kernel.pipeline import Ring, pipelined
 
 __all__ = ["Attend", "attention"]
@@ -42,10 +41,8 @@ class Attend:
         Values in HBM, transposed, `[head, tokens]`, blocks along the tokens.
     o:
         The results in HBM, `[rows, head]`.
-    limit, limit_step:
-        Row r sees the keys before `limit + r * limit_step`; None for all.
-    window:
-        How many of these at most, 0 for all.
+    mask:
+        Which keys a row sees; None for all.
     sink:
         One logit a row in HBM, `[1, rows]`, not scaled; None for none.
     """
@@ -54,9 +51,7 @@ class Attend:
     k: Blocks
     v: Blocks
     o: Matrix
-    limit: int | None = None
-    limit_step: int = 0
-    window: int = 0
+    mask: Mask | None = None
     sink: Matrix | None = None
 
 
@@ -211,17 +206,14 @@ class _Run:
                 self.buffers.factor[step],
             )
         )
-        mask = {
-            "limit": None if job.limit is None else job.limit - begin,
-            "limit_step": job.limit_step,
-            "window": job.window,
-            "fill": -np.inf,
-        }
+        mask = None
+        if job.mask is not None:
+            mask = replace(job.mask, limit=job.mask.limit - begin)
         is_first = begin == 0
         before = m
         if is_first:
             before = float(LEAST_MAXIMUM) if job.sink is None else sink
-        builder.vector(s, factor1=self.scale, reduction=("maximum", new), **mask)
+        builder.vector(s, factor1=self.scale, reduction=("maximum", new), mask=mask, fill=-math.inf)
         builder.vector(new, operation1=("maximum", before), d=new)
         has_factor = not is_first or job.sink is not None
         if isinstance(before, Matrix):
@@ -235,7 +227,8 @@ class _Run:
             d=w,
             rule=self.rule,
             reduction=("sum", part if has_factor else t),
-            **mask,
+            mask=mask,
+            fill=-math.inf,
         )
         if not is_first:
             builder.vector(t, factor1=factor, operation1=("add", part), d=t)

@@ -20,7 +20,7 @@ from poblano_golden.kernels import norm as golden_norm
 from poblano_golden.kernels import rope as golden_rope
 from poblano_golden.kernels.row_sums import RowSums
 from poblano_golden.vector import valid_columns
-from poblano_sw.kernel import UINT32, Blocks, Builder, Matrix
+from poblano_sw.kernel import UINT32, Blocks, Builder, Mask, Matrix
 from poblano_sw.kernels.attention import Attend, attention
 from poblano_sw.kernels.moe import Pieces, moe, place_experts, route
 from poblano_sw.kernels.norm import rms_norm
@@ -203,7 +203,7 @@ def _rope(case: _Case, *, interleaved: bool) -> Workload:
             Expected(
                 tensors["y"][1],
                 golden(x, cosine, sine),
-                x * np.cos(angles) + partner * sines,
+                x.astype(np.float64) * np.cos(angles) + partner * sines,
             )
         ],
         port_bytes=total_bytes(list(inside.values())),
@@ -238,9 +238,7 @@ def _attention(case: _Case, *, causal: bool) -> Workload:
                 keys[:seen],
                 values[:, :seen],
                 builder.matrix(count, head, place="hbm_0", name=name),
-                limit=first + 1 if causal else tokens,
-                limit_step=1 if causal else 0,
-                window=shape["window"],
+                Mask(first + 1 if causal else tokens, 1 if causal else 0, shape["window"]),
                 sink=builder.matrix(1, count, place="hbm_0") if shape["sinks"] else None,
             )
         heads.append(_Head(keys, values, jobs))
@@ -272,8 +270,9 @@ def _attention_numbers(case: _Case, work: Workload, head: _Head, rows: int, toke
             work.inputs.append((job.sink, sinks[:, part]))
         work.inputs.append((job.q, _quantised(q[part], fmt)))
         work.port_bytes += total_bytes([job.q, job.o])
-        assert job.limit is not None
-        valid = valid_columns(job.q.rows, seen, job.limit, job.limit_step, job.window)
+        mask = job.mask
+        assert mask is not None
+        valid = valid_columns(job.q.rows, seen, mask.limit, mask.limit_step, mask.window)
         golden = golden_attention.attention(
             _quantised(q[part], fmt),
             _quantised(k[:seen], fmt),

@@ -14,13 +14,13 @@ is one run; all experts' pieces of the same rows lie one behind the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 from poblano_golden.formats import MxFormat, num_blocks
 from poblano_golden.kernels.moe import ALPHA, LIMIT
 from poblano_golden.vector import INT8
-from poblano_sw.kernel import UINT32, Blocks, Builder, Matrix
+from poblano_sw.kernel import Blocks, Builder, Matrix
 from poblano_sw.kernel.pipeline import Ring, pipelined
 
 __all__ = ["Experts", "Pieces", "moe", "place_experts", "place_pieces", "route"]
@@ -224,23 +224,22 @@ def _pieces(
 
 def _product(
     builder: Builder, pieces: Pieces, state: _State, number: int, chosen: int, piece: int, x: Blocks
-) -> Iterator[Matrix]:
-    """Yield between load and product; at last the product of a piece with x."""
+) -> Generator[None, None, Matrix]:
+    """Yield after the load and after the product of a piece with x; return the product."""
     buffer = builder.view(state.buffers[number], 1, pieces.bytes[piece].cols)
     index = state.indices[:, chosen : chosen + 1]
     builder.gather(buffer, pieces.bytes[piece], index)
     product = builder.view(state.numbers[number][0], 1, pieces.piece_rows(piece))
-    yield product
+    yield
     builder.matmul(product, x, pieces.blocks(buffer, piece))
-    yield product
+    yield
+    return product
 
 
 def _gate(
     builder: Builder, experts: Experts, state: _State, number: int, chosen: int, piece: int
 ) -> Iterator[None]:
-    product = state.numbers[number][0]
-    for product in _product(builder, experts.gate, state, number, chosen, piece, state.x):
-        yield
+    product = yield from _product(builder, experts.gate, state, number, chosen, piece, state.x)
     begin = piece * experts.gate.piece
     bias = state.biases[chosen][0][:, begin : begin + product.cols]
     gated = builder.view(state.numbers[number][1], 1, product.cols)
@@ -259,9 +258,7 @@ def _up(
     piece: int,
     rule: str,
 ) -> Iterator[None]:
-    product = state.numbers[number][0]
-    for product in _product(builder, experts.up, state, number, chosen, piece, state.x):
-        yield
+    product = yield from _product(builder, experts.up, state, number, chosen, piece, state.x)
     begin = piece * experts.up.piece
     bias = state.biases[chosen][1][:, begin : begin + product.cols]
     gated = builder.view(state.numbers[number - 1][1], 1, product.cols)
@@ -281,9 +278,7 @@ def _up(
 def _down(
     builder: Builder, experts: Experts, state: _State, number: int, chosen: int, piece: int
 ) -> Iterator[None]:
-    product = state.numbers[number][0]
-    for product in _product(builder, experts.down, state, number, chosen, piece, state.h):
-        yield
+    product = yield from _product(builder, experts.down, state, number, chosen, piece, state.h)
     begin = piece * experts.down.piece
     columns = slice(begin, begin + product.cols)
     bias, y = state.biases[chosen][2][:, columns], state.y[:, columns]

@@ -21,7 +21,7 @@ def rotate_pairs(builder: Builder, d: Tensor, x: Matrix, cosine: Matrix, sine: M
 
 
 def rotate_halves(builder: Builder, d: Matrix, x: Matrix, cosine: Matrix, sine: Matrix) -> None:
-    """Turn the pairs (0, h), (1, h + 1), ... of every row, h being half its columns, in four passes.
+    """Turn the pairs (0, h), (1, h + 1), ... of every row, 2h its columns, in four passes.
 
     `x` and `d` are `[rows, head]` and not the same, the tables `[1, head]` or `[rows, head]`.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,34 +76,15 @@ class VectorEngine:
         actions[command.mnemonic](values, l1)
 
     def _set_chain(self, values: Values) -> None:
-        def named(name: str) -> str:
-            item = next(item for item in CHAIN.own_fields if item.name == name)
-            return item.format(values[name])
-
-        def constant(name: str) -> np.float32:
-            return np.uint32(values[name]).view(np.float32)
-
-        self.chain = values
-        self._named = Chain(
-            **{
-                name: named(name)
-                for name in (
-                    "factor1",
-                    "operation1",
-                    "operand1",
-                    "function",
-                    "left2",
-                    "factor2",
-                    "operation2",
-                    "operand2",
-                    "reduction",
+        fields: dict[str, Any] = {}
+        for item in CHAIN.own_fields:
+            if item.name in Chain.__dataclass_fields__:
+                bits = np.uint32(values[item.name])
+                fields[item.name] = (
+                    item.format(values[item.name]) if item.choices else bits.view(np.float32)
                 )
-            },
-            **{
-                name: constant(name)
-                for name in ("constant1", "constant2", "constant3", "constant4", "fill")
-            },
-        )
+        self.chain = values
+        self._named = Chain(**fields)
 
     def _pass(self, values: Values, l1: U8) -> None:
         rows, cols = values["rows"], values["cols"]
