@@ -24,6 +24,7 @@ from poblano.host.window import ID_WIDTH, HostWindow
 from poblano.l1.scratchpad import Scratchpad, index_width
 from poblano.l1.shared_reader import SharedReader
 from poblano.tensor.engine import TensorEngine
+from poblano.vector.engine import VectorEngine
 
 __all__ = ["Slice"]
 
@@ -32,8 +33,8 @@ class Slice(Component):
     """One slice of the machine.
 
     Every engine takes commands from a queue of its own, in order, and meets the others only
-    through semaphores. In L1 the tensor engine goes first, then stores and loads by the number of
-    their port, then index lists, command words and the host.
+    through semaphores. In L1 the tensor engine goes first, then the vector engine, then stores and
+    loads by the number of their port, then index lists, command words and the host.
 
     Parameters
     ----------
@@ -84,7 +85,8 @@ class Slice(Component):
         loads = [LoadEngine(configuration=section) for _ in self.ports]
         stores = [StoreEngine(configuration=section) for _ in self.ports]
         halves = [half for port in self.ports for half in (loads[port], stores[port])]
-        engines = [tensor, *halves]
+        vector = VectorEngine(configuration=section)
+        engines = [tensor, vector, *halves]
         for name, engine in zip(self.queues, engines, strict=True):
             m.submodules[f"{name}_engine"] = once(engine, platform)
 
@@ -98,12 +100,14 @@ class Slice(Component):
 
         fetcher = CommandFetcher(l1=section.l1, queues=len(self.queues))
         m.submodules.command_fetcher = once(fetcher, platform)
-        self._connect_l1(m, platform, tensor, loads, stores, fetcher, window, registers)
+        self._connect_l1(m, platform, tensor, vector, loads, stores, fetcher, window, registers)
         self._connect_hbm(m, loads, stores, registers)
         self._connect_queues(m, platform, engines, fetcher, registers)
         return m
 
-    def _connect_l1(self, m, platform, tensor, loads, stores, fetcher, window, registers) -> None:
+    def _connect_l1(
+        self, m, platform, tensor, vector, loads, stores, fetcher, window, registers
+    ) -> None:
         """Give every client its port of L1."""
         section = self.configuration.slice.l1
         ports = len(self.ports)
@@ -111,8 +115,8 @@ class Slice(Component):
             size=section.size,
             line=section.line,
             banks=section.banks,
-            readers=2 + ports,
-            writers=2 + ports,
+            readers=3 + ports,
+            writers=3 + ports,
         )
         m.submodules.l1 = once(l1, platform)
         seldom = [
@@ -133,11 +137,14 @@ class Slice(Component):
             l1.write_0.valid.eq(tensor.write.valid),
             l1.write_0.payload.eq(tensor.write.payload),
         ]
-        for port in self.ports:
-            wiring.connect(m, stores[port].read, getattr(l1, f"read_{1 + port}"))
-            m.d.comb += stores[port].read_data.eq(getattr(l1, f"read_data_{1 + port}"))
-            wiring.connect(m, loads[port].write, getattr(l1, f"write_{1 + port}"))
-        last = 1 + ports
+        for client, reader, writer in (
+            (1, vector, vector),
+            *((2 + port, stores[port], loads[port]) for port in self.ports),
+        ):
+            wiring.connect(m, reader.read, getattr(l1, f"read_{client}"))
+            m.d.comb += reader.read_data.eq(getattr(l1, f"read_data_{client}"))
+            wiring.connect(m, writer.write, getattr(l1, f"write_{client}"))
+        last = 2 + ports
         wiring.connect(m, shared.read, getattr(l1, f"read_{last}"))
         wiring.connect(m, window.write, getattr(l1, f"write_{last}"))
         for client, (read, line) in enumerate(seldom):

@@ -6,46 +6,16 @@ from random import Random
 import numpy as np
 import pytest
 
-from poblano.commands import by_mnemonic
 from poblano.config import load
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import MXFP4, MXINT8
 from poblano_sw.kernel import BF16, UINT32, Builder, KernelError, dependencies
 from poblano_sw.kernel.pipeline import pipelined
 from poblano_sw.simulator import Memories, simulate
+from poblano_verif.kernel_workload import in_order, random_kernel
 
 TINY = load("tiny", [])
-
-
-def random_kernel(random, builder):
-    """Ask for moves, passes and products on few buffers, so that most touch the same bytes."""
-    outside = [builder.matrix(4, 32, place="hbm_0") for _ in range(3)]
-    inside = [builder.matrix(4, 32) for _ in range(3)]
-    blocks = [builder.blocks(4, 32, MXINT8) for _ in range(2)]
-    squares = [matrix[:, :4] for matrix in inside]
-    for _ in range(random.randint(5, 25)):
-        kind = random.choice(["load", "store", "vector", "quantise", "matmul"])
-        near, far = random.choice(inside), random.choice(outside)
-        if kind == "load":
-            builder.load(near, far)
-        elif kind == "store":
-            builder.store(far, near)
-        elif kind == "vector":
-            builder.vector(near, operation1=("add", random.choice(inside)), d=random.choice(inside))
-        elif kind == "quantise":
-            builder.vector(near, d=random.choice(blocks))
-        else:
-            builder.matmul(random.choice(squares), random.choice(blocks), random.choice(blocks))
-
-
-def in_order(builder, memory):
-    """Return HBM after the kernel's commands, each run to its end before the next."""
-    memories = Memories(TINY.slice, len(memory))
-    memories.hbm[0][:] = memory
-    for operation in builder.operations:
-        command = by_mnemonic(operation.mnemonic)
-        memories.execute(command, command.complete(operation.values), 0)
-    return memories
+NOTHING = np.zeros(0, np.uint8)
 
 
 def overlapped(builder, memory):
@@ -58,7 +28,7 @@ def overlapped(builder, memory):
 def kernel_and_memory(seed):
     random = Random(seed)
     builder = Builder(TINY)
-    random_kernel(random, builder)
+    random_kernel(random, builder, random.randint(5, 30))
     numbers = np.random.default_rng(seed).standard_normal(builder.hbm_end // 4, np.float32)
     return builder, numbers.view(np.uint8)
 
@@ -66,7 +36,7 @@ def kernel_and_memory(seed):
 @pytest.mark.parametrize("seed", range(40))
 def test_overlapped_commands_do_what_the_kernel_says_in_order(seed):
     builder, memory = kernel_and_memory(seed)
-    wanted, found = in_order(builder, memory), overlapped(builder, memory)
+    wanted, found = in_order(builder, NOTHING, memory), overlapped(builder, memory)
     end = builder.l1_peak
     assert np.array_equal(found.hbm[0], wanted.hbm[0])
     assert np.array_equal(found.l1[:end], wanted.l1[:end])
@@ -78,7 +48,7 @@ def test_without_waits_the_order_is_lost(monkeypatch):
     different = 0
     for seed in range(10):
         builder, memory = kernel_and_memory(seed)
-        wanted, found = in_order(builder, memory), overlapped(builder, memory)
+        wanted, found = in_order(builder, NOTHING, memory), overlapped(builder, memory)
         different += not np.array_equal(found.hbm[0], wanted.hbm[0])
     assert different > 0
 

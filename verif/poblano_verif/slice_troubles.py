@@ -47,7 +47,7 @@ def troubles(bench: Bench, queue: str, good: bytes) -> Iterator[Trouble]:
     other = "store.rows" if queue.startswith("load") else "load.rows"
     for opcode in (0, 0xFF, by_mnemonic(other).opcode):
         yield Trouble(queue, bytes([opcode, *good[1:]]), Fault.OPCODE)
-    makes = _of_products if queue == "tensor" else _of_moves
+    makes = {"tensor": _of_products, "vector": _of_rows}.get(queue, _of_moves)
     yield from makes(bench, queue, good)
 
 
@@ -98,6 +98,15 @@ def _of_products(bench: Bench, queue: str, good: bytes) -> Iterator[Trouble]:
     yield Trouble(queue, with_fields(good, a_format=a, b_format=b), Fault.FORMATS)
     size = bench.slice.l1.size
     for name in ("a_scales", "b_codes", "d_codes"):
+        yield Trouble(queue, with_fields(good, **{name: size}), Fault.ADDRESS, address=size)
+
+
+def _of_rows(bench: Bench, queue: str, good: bytes) -> Iterator[Trouble]:
+    for name in ("rows", "cols", "k"):
+        yield _field(queue, good, name, 0)
+    yield _field(queue, good, "a_format", 15)
+    size = bench.slice.l1.size
+    for name in ("a", "values", "indices"):
         yield Trouble(queue, with_fields(good, **{name: size}), Fault.ADDRESS, address=size)
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from poblano.commands import WORD_BYTES
+from poblano_golden import fp32
+from poblano_golden.reductions import top_k
 from poblano_sw.matmul import golden_bytes
 from poblano_sw.program import Program
 from poblano_verif.matmul_workload import random_product
@@ -13,7 +17,13 @@ from poblano_verif.slice_bench import Bench
 __all__ = ["Work"]
 
 _PRODUCT = 24 << 10
-"""Bytes of L1, from 0, for the product; what is moved lies behind it."""
+"""Bytes of L1, from 0, for the product; what is moved lies behind the vector engine's row."""
+
+_TOPK = _PRODUCT
+"""L1 address of a row of binary32 numbers, and of its largest."""
+
+_MOVES = _TOPK + 1024
+"""L1 address of what is moved."""
 
 _MOVE = 2048
 """Bytes of L1 for what a queue moves."""
@@ -25,7 +35,7 @@ L1 = -1
 
 
 class Work:
-    """A product, and a load and a store on every port; each can run any number of times.
+    """A product, the largest of a row, and a load and a store on every port; all can run again.
 
     Parameters
     ----------
@@ -42,13 +52,23 @@ class Work:
         self._bench = bench
         random = bench.random
         self._product = random_product(random, bench.slice, largest=40, window=range(_PRODUCT))
-        self.words = {"tensor": self._product.plan.word}
+        self._topk = {
+            "a": _TOPK,
+            "cols": 100,
+            "k": 3,
+            "values": _TOPK + 512,
+            "indices": _TOPK + 576,
+        }
+        self.words = {
+            "tensor": self._product.plan.word,
+            "vector": bench.word("vector.topk", **self._topk),
+        }
         self._moves: dict[str, tuple[int, dict[str, int]]] = {}
         for port in bench.ports:
             for name in ("load", "store"):
                 move = {
                     "hbm": random.randrange(bench.driver.memory_bytes - _MOVE),
-                    "l1": _PRODUCT + len(self._moves) * _MOVE + random.randrange(64),
+                    "l1": _MOVES + len(self._moves) * _MOVE + random.randrange(64),
                     "length": random.randint(400, _MOVE - 64),
                 }
                 self._moves[f"{name}_{port}"] = (port, move)
@@ -59,12 +79,20 @@ class Work:
         """Put what is read into L1 and HBM, and random bytes to where something is written."""
         bench, product = self._bench, self._product
         memories = await bench.fill()
-        l1 = bytearray(bench.random.randbytes(_PRODUCT + len(self._moves) * _MOVE))
+        l1 = bytearray(bench.random.randbytes(_MOVES + len(self._moves) * _MOVE))
         for address, data in product.images():
             l1[address : address + len(data)] = data.tobytes()
         await bench.driver.window.write(0, bytes(l1))
         results = golden_bytes(product.plan, product.a, product.b)
-        self._after = {"tensor": [(L1, address, data.tobytes()) for address, data in results]}
+        row = np.frombuffer(bytes(l1[_TOPK : _TOPK + 400]), "<f4")
+        best, indices = (part[0] for part in top_k(fp32.canonical(row)[None], self._topk["k"]))
+        self._after = {
+            "tensor": [(L1, address, data.tobytes()) for address, data in results],
+            "vector": [
+                (L1, self._topk["values"], best.astype("<f4").tobytes()),
+                (L1, self._topk["indices"], indices.astype("<u4").tobytes()),
+            ],
+        }
         for queue, (port, move) in self._moves.items():
             inner = slice(move["l1"], move["l1"] + move["length"])
             outer = slice(move["hbm"], move["hbm"] + move["length"])

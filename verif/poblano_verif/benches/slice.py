@@ -13,6 +13,7 @@ from poblano.host.registers import queue_names
 from poblano_sw.program import Program
 from poblano_verif.slice_bench import LIMIT, Bench, after, handed_over, random_moves
 from poblano_verif.slice_faults import *  # noqa: F403 (tests of the same block)
+from poblano_verif.slice_kernels import *  # noqa: F403
 from poblano_verif.slice_products import *  # noqa: F403
 from poblano_verif.slice_traffic import *  # noqa: F403
 from poblano_verif.system_driver import Run
