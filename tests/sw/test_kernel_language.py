@@ -33,7 +33,7 @@ def kernel_and_memory(seed):
     return builder, numbers.view(np.uint8)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(60))
 def test_overlapped_commands_do_what_the_kernel_says_in_order(seed):
     builder, memory = kernel_and_memory(seed)
     wanted, found = in_order(builder, NOTHING, memory), overlapped(builder, memory)
@@ -172,13 +172,31 @@ def test_a_kernel_without_commands_is_refused():
         Builder(TINY).program()
 
 
-def test_more_than_two_queues_to_wait_for_are_refused_with_the_line():
-    builder = Builder(TINY)
+def three_waits(builder, *, before):
+    """Let a product need three queues; perhaps after one that needs none."""
     d, a, b = builder.matrix(4, 4), builder.blocks(4, 32, MXINT8), builder.blocks(4, 32, MXINT8)
+    other = builder.blocks(4, 32, MXINT8)
+    if before:
+        builder.matmul(builder.matrix(4, 4), other, other)
     builder.store(builder.matrix(4, 4, place="hbm_0"), d)
     builder.vector(builder.matrix(4, 32), d=a)
     builder.load(b, builder.blocks(4, 32, MXINT8, place="hbm_0"))
     builder.matmul(d, a, b)
+
+
+def test_a_third_wait_goes_to_a_command_before():
+    builder = Builder(TINY)
+    three_waits(builder, before=True)
+    waits = [
+        len(operation.waits) for operation in builder.operations if operation.queue == "tensor"
+    ]
+    assert waits == [1, 2]
+    builder.program().check(TINY)
+
+
+def test_more_than_two_queues_to_wait_for_are_refused_with_the_line():
+    builder = Builder(TINY)
+    three_waits(builder, before=False)
     with pytest.raises(PoblanoError, match=r"py:\d+: tensor.matmul must wait at most two queues"):
         builder.program()
 

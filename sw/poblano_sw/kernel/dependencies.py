@@ -3,6 +3,9 @@
 Two commands that touch the same bytes, one of them writing, keep the order in which the kernel
 gives them. Commands of a queue are issued in order, and a vector command begins when the one before
 has ended; nothing else is ordered by itself. What a wait already implies needs no wait of its own.
+
+A command waits for two queues at most. Where one would wait for more, a command before it in its
+queue waits for some of them, if they do not come after that one.
 """
 
 from __future__ import annotations
@@ -17,6 +20,9 @@ __all__ = ["Operation", "Ordering", "semaphores"]
 
 _SERIAL = ("vector", "scalar")
 """Engines that run one command at a time."""
+
+_MOST = 2
+"""Semaphores that a command waits for or signals."""
 
 
 @dataclass
@@ -96,6 +102,7 @@ class Ordering:
         self._places: dict[str, _Bytes] = {}
         self._done_before: dict[tuple[str, int], dict[str, int]] = {}
         self._issued_after: dict[str, dict[str, int]] = {}
+        self._queues: dict[str, list[Operation]] = {}
 
     def add(self, operation: Operation, reads: Sequence[Run], writes: Sequence[Run]) -> None:
         """Give a command the waits that it needs.
@@ -132,6 +139,23 @@ class Ordering:
             if implied:
                 del operation.waits[queue]
         self._done_before[operation.queue, operation.number] = dict(known)
+        if len(operation.waits) > _MOST:
+            for queue in sorted(operation.waits, key=lambda queue: operation.waits[queue]):
+                if len(operation.waits) > _MOST and self._moved(operation, queue):
+                    del operation.waits[queue]
+        self._queues.setdefault(operation.queue, []).append(operation)
+
+    def _moved(self, operation: Operation, queue: str) -> bool:
+        """Let a command before this one wait for what this one needs of a queue, if one can."""
+        number = operation.waits[queue]
+        after = self._done_before[queue, number].get(operation.queue, -1)
+        for before in reversed(self._queues.get(operation.queue, ())):
+            if before.number <= after:
+                return False
+            if queue in before.waits or len(before.waits) < _MOST:
+                before.waits[queue] = number
+                return True
+        return False
 
 
 def semaphores(operations: Sequence[Operation], count: int) -> dict[tuple[str, str], int]:
