@@ -153,6 +153,12 @@ def _utilisations() -> dict[str, Figure]:
     return {name: Figure(**fields) for name, fields in utilisations().items()}
 
 
+def _kernels() -> dict[str, Figure]:
+    from poblano_flow.bench_kernels import figures
+
+    return {name: Figure(**fields) for name, fields in figures().items()}
+
+
 def _contract() -> dict[str, Figure]:
     from poblano_flow.bench_slice import contract
 
@@ -194,6 +200,17 @@ MEASUREMENTS: tuple[Measurement, ...] = (
         _utilisations,
     ),
     Measurement(("timing.contract_mismatches", "dma.unaligned_efficiency"), _contract),
+    Measurement(
+        (
+            "attention.decode_port_utilisation",
+            "attention.prefill_tensor_busy",
+            "moe.expert_port_utilisation",
+            "vector.softmax1024_passes",
+            "simulator.speed_vs_rtl",
+            "simulator.kernel_cycle_error",
+        ),
+        _kernels,
+    ),
     Measurement(("emit.array16_s",), _emit_array(16)),
     Measurement(("emit.array32_s",), _emit_array(32)),
     Measurement(("area.dot32_mxfp4_kge", "area.unit_all_formats_kge"), _areas),

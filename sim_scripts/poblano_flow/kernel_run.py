@@ -33,7 +33,7 @@ class KernelRun:
     relative_error:
         Root mean square error against float64.
     seconds:
-        Time of the simulation.
+        Time of the simulation, memory's loading included.
     """
 
     work: Workload
@@ -98,9 +98,9 @@ def run_on_simulator(work: Workload) -> KernelRun:
     """Run a kernel on the simulator and compare it with the numpy model."""
     configuration = work.builder.configuration
     program, memory = work.program, work.memory()
+    began = time.perf_counter()
     memories = Memories(configuration.slice, len(memory))
     memories.hbm[0][:] = memory
-    began = time.perf_counter()
     trace = simulate(configuration, program, memories)
     seconds = time.perf_counter() - began
     after = memories.hbm[0]

@@ -116,12 +116,13 @@ def test_a_window_holds_as_many_keys_as_it_says():
     ("name", "shape", "message"),
     [
         ("gelu", {}, "a kernel must be one of softmax, rms_norm"),
-        ("softmax", {"columns": 3}, "the sizes of softmax are rows, cols; got 'columns'"),
+        ("softmax", {"columns": 3}, "the sizes of softmax are rows, cols, times; got 'columns'"),
         ("softmax", {"cols": 0}, "cols must be at least 1; got 0"),
         ("attention_decode", {"tokens": 0}, "tokens must be at least 1; got 0"),
         ("attention_decode", {"chunk": 33}, "a chunk must be a multiple of 32; got 33"),
         ("attention_decode", {"tokens": 99999, "chunk": 99999}, "of L1 at"),
         ("moe", {"chosen": 9}, "chosen must be at most experts, 8; got 9"),
+        ("moe", {"piece": 48}, "piece must be a multiple of 32; got 48"),
         ("rope_pairs", {"head": 3}, "head must be even; got 3"),
     ],
 )
@@ -144,6 +145,16 @@ def test_a_wrong_byte_is_told():
     assert "y: 1 bytes differ from the numpy model" in line
 
 
+def test_an_mlp_streams_its_weights():
+    ran = check(BENCH, "mlp", {"hidden": 320, "intermediate": 416, "piece": 64})
+    assert ran.relative_error < 0.5
+
+
+def test_latent_attention_takes_values_from_its_keys():
+    shape = {"rows": 4, "tokens": 70, "head": 96, "values": 64, "chunk": 32}
+    assert check(TINY, "mla_decode", shape).relative_error < 0.05
+
+
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_kernel_runs_as_it_comes(name):
-    check(BENCH, name, {"hidden": 96, "intermediate": 96} if name == "moe" else {})
+    check(BENCH, name, {"hidden": 96, "intermediate": 96} if name in ("mlp", "moe") else {})

@@ -10,21 +10,23 @@ import numpy as np
 
 from poblano.config import Configuration
 from poblano.vector.timing import sum_ways
-from poblano_golden.arrays import F32
-from poblano_golden.blocks import MxTensor, pack, quantise
+from poblano_golden.arrays import F32, F64
+from poblano_golden.blocks import MxTensor, quantise
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import MX_FORMATS, MXFP4, MxFormat
 from poblano_golden.kernels import attention as golden_attention
-from poblano_golden.kernels import moe as golden_moe
+from poblano_golden.kernels import mlp as golden_mlp
 from poblano_golden.kernels import norm as golden_norm
 from poblano_golden.kernels import rope as golden_rope
+from poblano_golden.kernels import routing as golden_routing
 from poblano_golden.kernels.row_sums import RowSums
 from poblano_golden.vector import valid_columns
 from poblano_sw.kernel import UINT32, Blocks, Builder, Mask, Matrix
 from poblano_sw.kernels.attention import Attend, attention
-from poblano_sw.kernels.moe import Pieces, moe, place_experts, route
+from poblano_sw.kernels.mlp import Call, Mlps, add_mlps, place_mlps
 from poblano_sw.kernels.norm import rms_norm
 from poblano_sw.kernels.rope import rotate_halves, rotate_pairs
+from poblano_sw.kernels.routing import route
 from poblano_sw.kernels.softmax import softmax
 from poblano_sw.kernels.workload import Expected, Workload, total_bytes
 
@@ -132,7 +134,8 @@ def _softmax(case: _Case) -> Workload:
     (x, x_outside), (y, y_outside) = (case.pair(rows, cols, name) for name in "xy")
     work = Workload(case.builder, port_bytes=2 * total_bytes([x]))
     case.builder.load(x, x_outside)
-    softmax(case.builder, y, x)
+    for _ in range(case.shape["times"]):
+        softmax(case.builder, y, x)
     case.builder.store(y_outside, y)
     numbers = 3 * case.normal(rows, cols)
     weights = np.exp(numbers.astype(np.float64) - numbers.max(1, keepdims=True))
@@ -222,12 +225,13 @@ class _Head:
 def _attention(case: _Case, *, causal: bool) -> Workload:
     shape, builder = case.shape, case.builder
     tokens, head = shape["tokens"], shape["head"]
+    width = shape.get("values", head)
     rows = tokens if causal else shape["rows"]
     tile = shape.get("tile", rows)
     heads: list[_Head] = []
     for number in range(shape["heads"]):
         keys = builder.blocks(tokens, head, case.fmt, place="hbm_0", name=f"keys {number}")
-        values = builder.blocks(head, tokens, case.fmt, place="hbm_0", name=f"values {number}")
+        values = builder.blocks(width, tokens, case.fmt, place="hbm_0", name=f"values {number}")
         jobs: dict[int, Attend] = {}
         for first in range(0, rows, tile):
             count = min(tile, rows - first)
@@ -237,7 +241,7 @@ def _attention(case: _Case, *, causal: bool) -> Workload:
                 builder.blocks(count, head, case.fmt, place="hbm_0", name="queries"),
                 keys[:seen],
                 values[:, :seen],
-                builder.matrix(count, head, place="hbm_0", name=name),
+                builder.matrix(count, width, place="hbm_0", name=name),
                 Mask(first + 1 if causal else tokens, 1 if causal else 0, shape["window"]),
                 sink=builder.matrix(1, count, place="hbm_0") if shape["sinks"] else None,
             )
@@ -259,6 +263,8 @@ def _attention_numbers(case: _Case, work: Workload, head: _Head, rows: int, toke
     """Give a head its numbers, and its jobs what must come out."""
     fmt, width = case.fmt, case.shape["head"]
     q, k, v = (case.normal(count, width) for count in (rows, tokens, tokens))
+    if head.values.rows < width:
+        v = np.ascontiguousarray(k[:, : head.values.rows])
     sinks = case.normal(1, rows)
     work.inputs += [(head.keys, _quantised(k, fmt)), (head.values, _quantised(v.T, fmt))]
     work.port_bytes += total_bytes([head.keys, head.values])
@@ -302,11 +308,10 @@ def _quantised(x: F32, fmt: MxFormat) -> MxTensor:
 
 def _moe(case: _Case) -> Workload:
     shape, builder = case.shape, case.builder
-    hidden, count, k = shape["hidden"], shape["experts"], shape["chosen"]
-    intermediate = shape["intermediate"]
+    count, k = shape["experts"], shape["chosen"]
     if k > count:
         raise PoblanoError(f"chosen must be at most experts, {count}; got {k}")
-    experts = place_experts(builder, count, hidden, intermediate, MXFP4, shape["piece"])
+    hidden, experts = shape["hidden"], _place(case, count, bias=True)
     inside = {
         name: case.pair(1, width, name)
         for name, width in (("x", hidden), ("logits", count), ("bias", count), ("y", hidden))
@@ -317,80 +322,126 @@ def _moe(case: _Case) -> Workload:
         builder.load(*inside[name])
     builder.vector(inside["x"][0], d=x)
     route(builder, indices, weights, inside["logits"][0], inside["bias"][0])
-    moe(builder, inside["y"][0], x, experts, indices, weights, activations=case.fmt)
+    calls = [
+        Call(experts, indices[:, part], weights[:, part])
+        for part in (slice(chosen, chosen + 1) for chosen in range(k))
+    ]
+    add_mlps(builder, inside["y"][0], x, calls, gate="clamped", activations=case.fmt)
     builder.store(inside["y"][1], inside["y"][0])
 
     numbers, logits, bias = (case.normal(1, width) for width in (hidden, count, count))
-    work = Workload(
-        builder,
-        [
-            (inside[name][1], array)
-            for name, array in (("x", numbers), ("logits", logits), ("bias", bias))
-        ],
-    )
-    chosen_weights, chosen = golden_moe.route(logits, bias, k, case.sums)
-    matrices: dict[str, list[F32]] = {}
-    quantised: dict[str, list[MxTensor]] = {}
-    for name, pieces in (("gate", experts.gate), ("up", experts.up), ("down", experts.down)):
-        spread = np.float32(1 / math.sqrt(pieces.cols))
-        matrices[name] = [case.normal(pieces.rows, pieces.cols) * spread for _ in range(count)]
-        quantised[name] = [quantise(m, MXFP4, "even") for m in matrices[name]]
-        for number, matrix in enumerate(quantised[name]):
-            work.inputs += _piece_inputs(pieces, number, matrix)
-        work.port_bytes += k * pieces.rows * pieces.num_blocks * (MXFP4.block_bytes + 1)
-    biases: dict[str, F32] = {}
-    for name, table in (
-        ("gate", experts.gate_bias),
-        ("up", experts.up_bias),
-        ("down", experts.down_bias),
-    ):
-        biases[name] = case.normal(table.rows, table.cols) * np.float32(0.1)
-        work.inputs.append((table, biases[name]))
-        work.port_bytes += k * table.row_bytes
-
-    golden = golden_moe.moe(
+    given = {"x": numbers, "logits": logits, "bias": bias}
+    work = Workload(builder, [(inside[name][1], array) for name, array in given.items()])
+    made = _mlp_numbers(case, work, experts, count)
+    chosen_weights, chosen = golden_routing.route(logits, bias, k, case.sums)
+    scores = (logits + bias)[0].astype(np.float64)[chosen[0]]
+    shares = np.exp(scores - scores.max())
+    golden = golden_mlp.add_mlps(
         quantise(numbers, case.fmt, "even"),
-        [
-            golden_moe.Expert(
-                *(quantised[name][e] for name in ("gate", "up", "down")),
-                *(biases[name][e : e + 1] for name in ("gate", "up", "down")),
-            )
-            for e in chosen[0]
-        ],
-        chosen_weights[0],
+        [(made[e].golden, w) for e, w in zip(chosen[0], chosen_weights[0], strict=True)],
+        gate="clamped",
         activations=case.fmt,
         rule="even",
     )
-    scores = (logits + bias)[0].astype(np.float64)[chosen[0]]
-    shares = np.exp(scores - scores.max())
-    shares /= shares.sum()
-    reference = np.zeros(hidden)
-    exact = numbers[0].astype(np.float64)
-    for e, share in zip(chosen[0], shares, strict=True):
-        gate, up = (matrices[name][e] @ exact + biases[name][e] for name in ("gate", "up"))
-        gate, up = np.minimum(gate, 7.0), np.clip(up, -7.0, 7.0)
-        h = gate / (1 + np.exp(-1.702 * gate)) * (up + 1)
-        reference += share * (matrices["down"][e] @ h + biases["down"][e])
-    work.outputs.append(Expected(inside["y"][1], golden, reference[None]))
+    exact = numbers.astype(np.float64)
+    reference = sum(
+        (
+            share * made[e].exact(exact, "clamped")
+            for e, share in zip(chosen[0], shares, strict=True)
+        ),
+        start=np.zeros((1, hidden)),
+    )
+    work.outputs.append(Expected(inside["y"][1], golden, reference / shares.sum()))
+    work.port_bytes = k * experts.port_bytes
     return work
 
 
-def _piece_inputs(pieces: Pieces, expert: int, matrix: MxTensor) -> list[tuple[Matrix, F32]]:
-    """Return the bytes of an expert's pieces, as rows of int8 numbers."""
-    found: list[tuple[Matrix, F32]] = []
-    for number, table in enumerate(pieces.bytes):
-        rows = slice(number * pieces.piece, number * pieces.piece + pieces.piece_rows(number))
-        part = MxTensor(matrix.codes[rows], matrix.scales[rows], matrix.fmt, matrix.rule)
-        codes, scales = pack(part)
-        data = np.concatenate(
-            [np.ascontiguousarray(array).view(np.int8).reshape(-1) for array in (codes, scales)]
+def _mlp(case: _Case) -> Workload:
+    builder, hidden = case.builder, case.shape["hidden"]
+    mlps = _place(case, 1, bias=False)
+    (x, x_outside), (y, y_outside) = (case.pair(1, hidden, name) for name in "xy")
+    quantised = builder.blocks(1, hidden, case.fmt, name="quantised x")
+    builder.load(x, x_outside)
+    builder.vector(x, d=quantised)
+    add_mlps(builder, y, quantised, [Call(mlps)], gate="silu", activations=case.fmt)
+    builder.store(y_outside, y)
+    numbers = case.normal(1, hidden)
+    work = Workload(builder, [(x_outside, numbers)], port_bytes=mlps.port_bytes)
+    [made] = _mlp_numbers(case, work, mlps, 1)
+    golden = golden_mlp.add_mlps(
+        quantise(numbers, case.fmt, "even"),
+        [(made.golden, None)],
+        gate="silu",
+        activations=case.fmt,
+        rule="even",
+    )
+    reference = made.exact(numbers.astype(np.float64), "silu")
+    work.outputs.append(Expected(y_outside, golden, reference))
+    return work
+
+
+def _place(case: _Case, count: int, *, bias: bool) -> Mlps:
+    shape = case.shape
+    return place_mlps(
+        case.builder,
+        count,
+        shape["hidden"],
+        shape["intermediate"],
+        MXFP4,
+        piece=shape["piece"],
+        bias=bias,
+    )
+
+
+@dataclass(frozen=True)
+class _Made:
+    """The numbers of an MLP, quantised and not."""
+
+    golden: golden_mlp.Mlp
+    matrices: tuple[F32, F32, F32]
+
+    def exact(self, x: F64, gate: str) -> F64:
+        """Return the result for x `[1, hidden]` in float64, without its weight."""
+        nothing = np.zeros(1)
+        biases = self.golden.biases or (nothing, nothing, nothing)
+        g, u = (x @ m.T + b for m, b in zip(self.matrices[:2], biases[:2], strict=True))
+        if gate == "clamped":
+            g, u = np.minimum(g, 7.0), np.clip(u, -7.0, 7.0)
+            h = g / (1 + np.exp(-1.702 * g)) * (u + 1)
+        else:
+            h = g / (1 + np.exp(-g)) * u
+        return h @ self.matrices[2].T + biases[2]
+
+
+def _mlp_numbers(case: _Case, work: Workload, mlps: Mlps, count: int) -> list[_Made]:
+    """Give MLPs random numbers."""
+    parts = (mlps.gate, mlps.up, mlps.down)
+    found: list[_Made] = []
+    tables = [case.normal(t.rows, t.cols) * np.float32(0.1) for t in mlps.biases or ()]
+    work.inputs += zip(mlps.biases or (), tables, strict=True)
+    for number in range(count):
+        matrices = tuple(
+            case.normal(part.rows, part.cols) * np.float32(1 / math.sqrt(part.cols))
+            for part in parts
         )
-        found.append((table[expert : expert + 1], data[None].astype(np.float32)))
+        quantised = [quantise(matrix, MXFP4, "even") for matrix in matrices]
+        for part, matrix in zip(parts, quantised, strict=True):
+            work.inputs += part.inputs(number, matrix)
+        rows = [table[number : number + 1] for table in tables]
+        biases = (rows[0], rows[1], rows[2]) if rows else None
+        gate, up, down = quantised
+        found.append(
+            _Made(golden_mlp.Mlp(gate, up, down, biases), (matrices[0], matrices[1], matrices[2]))
+        )
     return found
 
 
 CATALOGUE: Mapping[str, Entry] = {
-    "softmax": Entry("softmax of rows", {"rows": 1, "cols": 1024}, _softmax),
+    "softmax": Entry(
+        "softmax of rows, perhaps several times",
+        {"rows": 1, "cols": 1024, "times": 1},
+        _softmax,
+    ),
     "rms_norm": Entry("RMSNorm of rows", {"rows": 4, "cols": 576}, _rms_norm),
     "rope_halves": Entry(
         "rotary embedding, half-split",
@@ -427,6 +478,26 @@ CATALOGUE: Mapping[str, Entry] = {
             "sinks": 0,
         },
         lambda case: _attention(case, causal=True),
+    ),
+    "mla_decode": Entry(
+        "absorbed latent attention of one token: `rows` heads on one latent of `head` columns, "
+        "the first `values` of which are the values",
+        {
+            "rows": 16,
+            "tokens": 512,
+            "heads": 1,
+            "head": 576,
+            "values": 512,
+            "chunk": 256,
+            "window": 0,
+            "sinks": 0,
+        },
+        lambda case: _attention(case, causal=False),
+    ),
+    "mlp": Entry(
+        "gated MLP of one token, MXFP4 weights, SiLU",
+        {"hidden": 1440, "intermediate": 1440, "piece": 288},
+        _mlp,
     ),
     "moe": Entry(
         "GPT-OSS's router and MXFP4 experts for one token; experts are fetched by their number",
