@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from poblano_golden import elementary, fp32
 from poblano_golden.arrays import F32, U8
 from poblano_golden.formats import BF16, FP16, FP32
-from poblano_golden.reductions import maximum, total
+from poblano_golden.reductions import maximum, power_sum, total
 
 __all__ = [
     "FACTORS",
@@ -46,7 +46,10 @@ FACTORS = ("one", "a", "b", "p", "constant")
 """Factors of the first product."""
 
 OPERATIONS = ("pass", "add", "subtract", "subtract_from", "maximum", "minimum", "select")
-"""Operations of two numbers; `subtract_from` is right - left, `select` left if >= right else fill."""
+"""Operations of two numbers.
+
+`subtract_from` is right - left, `select` left if left >= right, otherwise fill.
+"""
 
 OPERANDS = ("b", "c", "p", "q", "constant")
 """Right sides of the first operation."""
@@ -66,14 +69,17 @@ FUNCTIONS = (
 LEFTS = ("f", "c", "pair")
 """Left sides of the second product; `pair` is a of column i ^ 1."""
 
-SECOND_FACTORS = ("one", "s1", "a", "b", "c", "p", "q", "constant")
-"""Factors of the second product."""
+SECOND_FACTORS = ("one", "s1", "a", "b", "c", "p", "q", "constant", "reciprocal_q")
+"""Factors of the second product; `reciprocal_q` is 1 / q as `elementary.reciprocal`."""
 
 SECOND_OPERANDS = ("m1", "b", "c", "p", "q", "constant")
 """Right sides of the second operation."""
 
-REDUCTIONS = ("none", "sum", "maximum")
-"""Reductions of a row."""
+REDUCTIONS = ("none", "sum", "maximum", "softmax")
+"""Reductions of a row; `softmax` gives two numbers a row, those of `reductions.power_sum`.
+
+`softmax` needs s2 to be s1: `function` and `operation2` are `pass`, `left2` `f`, `factor2` `one`.
+"""
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,9 @@ NUMBERS: Mapping[str, Number] = {
 """Formats that elements are read and stored in, by name."""
 
 
+_ZERO = np.float32(0)
+
+
 @dataclass(frozen=True)
 class Chain:
     """How a pass computes: names of the choices above, and constants as binary32 numbers."""
@@ -107,11 +116,11 @@ class Chain:
     operation2: str = "pass"
     operand2: str = "m1"
     reduction: str = "none"
-    constant1: np.float32 = np.float32(0)
-    constant2: np.float32 = np.float32(0)
-    constant3: np.float32 = np.float32(0)
-    constant4: np.float32 = np.float32(0)
-    fill: np.float32 = np.float32(0)
+    constant1: np.float32 = _ZERO
+    constant2: np.float32 = _ZERO
+    constant3: np.float32 = _ZERO
+    constant4: np.float32 = _ZERO
+    fill: np.float32 = _ZERO
 
 
 def from_bytes(data: U8, number: Number) -> F32:
@@ -180,6 +189,8 @@ def chained(
     """
     a = np.where(valid, a, fp32.canonical(chain.fill))
     have = {"a": a, "b": b, "c": c, "p": p, "q": q}
+    if chain.factor2 == "reciprocal_q":
+        have["reciprocal_q"] = elementary.reciprocal(q)
 
     def of(name: str, constant: np.float32) -> F32:
         return fp32.canonical(constant) if name == "constant" else have[name]
@@ -199,9 +210,14 @@ def chained(
 
 
 def reduced(chain: Chain, s2: F32, lanes: int, ways: int) -> F32:
-    """Return the reduction of every row, float32 `[rows]`; see `reductions` for the order."""
+    """Return the reduction of every row, float32 `[rows]`; see `reductions` for the order.
+
+    That of `softmax` is float32 `[2, rows]`, first the references, then the sums.
+    """
     if chain.reduction == "maximum":
         return maximum(s2)
+    if chain.reduction == "softmax":
+        return np.stack(power_sum(s2, lanes))
     return total(s2, lanes, ways)
 
 

@@ -19,10 +19,13 @@ from poblano_golden.vector import (
     SECOND_OPERANDS,
 )
 
-__all__ = ["CHAIN", "PASS", "TOPK", "VECTOR_COMMANDS"]
+__all__ = ["CHAIN", "PASS", "SOFTMAX_BYPASSES", "TOPK", "VECTOR_COMMANDS"]
 
 ROWS_WIDTH = 16
 """Bits of the number of rows."""
+
+SOFTMAX_BYPASSES = ("function", "left2", "factor2", "operation2")
+"""Fields that are 0 where s2 is s1."""
 
 _WIDE = {name: number.code for name, number in NUMBERS.items()}
 _STORED = _WIDE | {fmt.name: fmt.code for fmt in MX_FORMATS.values()} | {"none": STORE_NONE}
@@ -47,8 +50,15 @@ def _address(name: str, summary: str, default: int | None = None) -> Field:
     return Field(name, ADDRESS_WIDTH, "bytes", summary, default=default)
 
 
-def _check_chain(configuration: SliceConfiguration, values: Values) -> None:
-    """Every chain can be set."""
+def _check_chain(_configuration: SliceConfiguration, values: Values) -> None:
+    """The reduction `softmax` is of s1, so s2 must be s1."""
+    if values["reduction"] != REDUCTIONS.index("softmax"):
+        return
+    for name in SOFTMAX_BYPASSES:
+        if values[name]:
+            raise CommandError(
+                f"{name} must be 0, which hands on s1, with reduction softmax; got {values[name]}"
+            )
 
 
 def _check_words(values: Values, names: tuple[str, ...]) -> None:
@@ -57,13 +67,13 @@ def _check_words(values: Values, names: tuple[str, ...]) -> None:
             raise CommandError(f"{name} must be a multiple of {WORD} bytes; got {values[name]}")
 
 
-def _check_pass(configuration: SliceConfiguration, values: Values) -> None:
+def _check_pass(_configuration: SliceConfiguration, values: Values) -> None:
     """Arrays of words are aligned; what else a pass touches depends on the chain."""
     _check_words(values, WORD_ARRAYS)
 
 
 def _check_topk(configuration: SliceConfiguration, values: Values) -> None:
-    """K is at most the elements of a row; arrays of words are aligned; all lies inside L1."""
+    """No more elements are wanted than a row has; words are aligned; all lies inside L1."""
     if values["k"] > values["cols"]:
         raise CommandError(f"k must be at most cols, {values['cols']}; got {values['k']}")
     _check_words(values, ("values", "indices"))
@@ -130,7 +140,12 @@ PASS = Command(
         _address("d_scale_stride", "from one block column's scales to the next; MX only", 0),
         _address("p", "L1 address of one binary32 number a row", 0),
         _address("q", "L1 address of another", 0),
-        _address("r", "L1 address of the reductions, one binary32 number a row", 0),
+        _address(
+            "r",
+            "L1 address of the reductions, one binary32 number a row; of softmax those of all "
+            "rows' references, then their sums",
+            0,
+        ),
         Field("rows", ROWS_WIDTH, "rows", "rows", minimum=1, default=1),
         Field("cols", ADDRESS_WIDTH, "elements", "elements of a row", minimum=1),
         Field(

@@ -26,6 +26,7 @@ __all__ = [
     "number_of",
     "pass_extents",
     "pass_operands",
+    "reduction_words",
     "stored_as",
     "topk_extents",
 ]
@@ -79,7 +80,8 @@ def stored_as(chain: Mapping[str, int]) -> Number | MxFormat | None:
 
 def pass_operands(chain: Mapping[str, int]) -> frozenset[str]:
     """Return which of `b`, `c`, `p`, `q` a chain reads."""
-    used = {FACTORS[chain["factor1"]], LEFTS[chain["left2"]], SECOND_FACTORS[chain["factor2"]]}
+    factor2 = SECOND_FACTORS[chain["factor2"]].removeprefix("reciprocal_")
+    used = {FACTORS[chain["factor1"]], LEFTS[chain["left2"]], factor2}
     for operation, operand, names in (
         ("operation1", "operand1", OPERANDS),
         ("operation2", "operand2", SECOND_OPERANDS),
@@ -87,6 +89,11 @@ def pass_operands(chain: Mapping[str, int]) -> frozenset[str]:
         if OPERATIONS[chain[operation]] != "pass":
             used.add(names[chain[operand]])
     return frozenset(used & {"b", "c", "p", "q"})
+
+
+def reduction_words(chain: Mapping[str, int]) -> int:
+    """Return how many numbers a chain writes for every row."""
+    return {"none": 0, "softmax": 2}.get(REDUCTIONS[chain["reduction"]], 1)
 
 
 def _words(name: str, values: Mapping[str, int], count: int, *, written: bool = False) -> Extent:
@@ -123,8 +130,10 @@ def pass_extents(
         found.append(rows_of("a", values["a"], rows, values["a_row_stride"]))
     else:
         found.append(_words("index", values, rows))
-        for index in indices or ():
-            found.append(rows_of("a", values["a"] + index * values["a_row_stride"], 1, 0))
+        found += (
+            rows_of("a", values["a"] + index * values["a_row_stride"], 1, 0)
+            for index in indices or ()
+        )
     operands = pass_operands(chain)
     found += (
         rows_of(name, values[name], rows, values[f"{name}_row_stride"])
@@ -135,8 +144,9 @@ def pass_extents(
     fmt = stored_as(chain)
     if fmt is not None:
         found += _stored(values, fmt)
-    if REDUCTIONS[chain["reduction"]] != "none":
-        found.append(_words("r", values, rows, written=True))
+    words = reduction_words(chain)
+    if words:
+        found.append(_words("r", values, rows * words, written=True))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poblano.config import Configuration
-from poblano.vector.timing import sum_ways
+from poblano.vector.latency import sum_ways
 from poblano_golden.arrays import F32, F64
 from poblano_golden.blocks import MxTensor, quantise
 from poblano_golden.errors import PoblanoError
@@ -73,8 +73,8 @@ class _Case:
     @property
     def sums(self) -> RowSums:
         """The order of the vector engine's sums."""
-        section = self.builder.configuration.slice
-        return RowSums(section.vector.lanes, sum_ways(section))
+        vector = self.builder.configuration.slice.vector
+        return RowSums(vector.lanes, sum_ways(vector))
 
     def pair(self, rows: int, cols: int, name: str) -> tuple[Matrix, Matrix]:
         """Return a matrix in L1 and one of its shape in HBM."""

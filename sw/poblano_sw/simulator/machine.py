@@ -6,12 +6,14 @@ import heapq
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from poblano.commands import CHAIN, PASS, Command, Values, by_opcode
 from poblano.config import Configuration, SliceConfiguration
 from poblano.dma.timing import MEMORY_LATENCY, MoveTimeline
 from poblano.host.registers import queue_names
 from poblano.tensor.timing import Timeline
+from poblano_golden.moves import read_indices
 from poblano_sw.program import Program
 from poblano_sw.simulator.fetch import Fetcher
 from poblano_sw.simulator.memories import Memories
@@ -85,7 +87,7 @@ class _Queue:
         if isinstance(self.timeline, Timeline):
             done = cycle + 1 + self.timeline.run(values, cycle).cycles
         elif isinstance(self.timeline, VectorTimeline):
-            done = self.timeline.run(command, values, cycle)
+            done = self.timeline.run(command, values, cycle, memories)
         else:
             found = memories.indices(values)
             indices = None if found is None else [int(index) for index in found]
@@ -108,12 +110,17 @@ class VectorTimeline:
         self.ready = 0
         self._chain: Values = CHAIN.complete({})
 
-    def run(self, command: Command, values: Values, accepted: int) -> int:
+    def run(self, command: Command, values: Values, accepted: int, memories: Memories) -> int:
         """Return the cycle in which a command is done whose word is accepted in `accepted`."""
+        more: tuple[Any, ...] = ()
         if command is CHAIN:
             self._chain = values
-        extra = (self._chain,) if command is PASS else ()
-        self.ready = accepted + 1 + command.cycles(self.configuration, values, *extra)
+        elif command is PASS:
+            indices = None
+            if self._chain["indexed"]:
+                indices = read_indices(memories.l1, values["index"], values["rows"]).tolist()
+            more = (self._chain, indices)
+        self.ready = accepted + 1 + command.cycles(self.configuration, values, *more)
         return self.ready
 
 

@@ -19,7 +19,7 @@ from poblano.vector.layout import (
     stored_as,
     topk_extents,
 )
-from poblano.vector.timing import sum_ways
+from poblano.vector.latency import sum_ways
 from poblano_golden.arrays import F32, I64, U8
 from poblano_golden.blocks import pack, quantise
 from poblano_golden.errors import PoblanoError
@@ -113,7 +113,10 @@ class VectorEngine:
         s2 = chained(self._named, a, valid, b, c, p, q)
         if self._named.reduction != "none":
             found = reduced(
-                self._named, s2, self.configuration.vector.lanes, sum_ways(self.configuration)
+                self._named,
+                s2,
+                self.configuration.vector.lanes,
+                sum_ways(self.configuration.vector),
             )
             self._write(l1, values["r"], found)
         self._store(l1, values, s2)
