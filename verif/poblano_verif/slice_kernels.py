@@ -21,11 +21,11 @@ async def random_kernels(dut: Any) -> None:
     bench = Bench(dut)
     memories = await bench.start()
     driver, configuration = bench.driver, bench.driver.configuration
-    for _ in range(count(30)):
+    for _ in range(count(12)):
         builder = Builder(configuration, driver.memory_bytes)
         random_kernel(bench.random, builder, bench.random.randint(5, 30))
         program = builder.program()
-        end = program.ring_base
+        end = builder.l1_peak
         l1 = bench.random.randbytes(end)
         await driver.window.write(0, l1)
         before = np.frombuffer(l1, np.uint8)
