@@ -24,6 +24,7 @@ from poblano.commands.model import (
     Field,
     Values,
 )
+from poblano.commands.scalar import SCALAR_RUN
 from poblano.commands.tensor import MATMUL
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "LOAD_ROWS",
     "MATMUL",
     "OPCODE_WIDTH",
+    "SCALAR_RUN",
     "STORE_ROWS",
     "STORE_SCATTER",
     "SYNCHRONISATION",
@@ -46,7 +48,7 @@ __all__ = [
     "by_opcode",
 ]
 
-COMMANDS: tuple[Command, ...] = (MATMUL, *DMA_COMMANDS)
+COMMANDS: tuple[Command, ...] = (MATMUL, *DMA_COMMANDS, SCALAR_RUN)
 """Every command."""
 
 
