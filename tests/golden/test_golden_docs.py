@@ -127,7 +127,7 @@ def test_every_test_that_the_page_names_exists():
 def test_every_function_that_the_page_names_exists():
     named = re.findall(r"`(\w+)\.(\w+)`", PAGE)
     modules = {
-        p.stem: p.read_text() for p in (HERE.parents[1] / "golden/poblano_golden").glob("*.py")
+        p.stem: p.read_text() for p in (HERE.parents[1] / "golden/poblano_golden").rglob("*.py")
     }
     assert len(named) > 10
     for module, function in named:
