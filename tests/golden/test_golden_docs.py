@@ -8,6 +8,7 @@ import golden_exact as exact
 import numpy as np
 import pytest
 from test_golden_elementary import WORST
+from test_golden_layers_quantised_attention import LOSS
 
 from poblano_golden import elementary
 from poblano_golden.formats import BLOCK_SIZE, MX_FORMATS, MXFP4, SCALE_RULES, WIDE_FORMATS
@@ -96,6 +97,12 @@ def test_function_table(name):
 )
 def test_coefficient_table(table, meaning):
     assert table_row(table, meaning) in PAGE
+
+
+@pytest.mark.parametrize("name", LOSS)
+def test_attention_table(name):
+    exact_weights, quantised_weights = LOSS[name]
+    assert f"| `{name}` | {exact_weights:.4f} | {quantised_weights:.4f} |" in PAGE
 
 
 SUMS = re.findall(r"^\| (mx\w+ x mx\w+) \|", PAGE, re.MULTILINE)

@@ -11,6 +11,7 @@ FINDERS = {
     "experts": ("activations.py", "mlp.py", "mixture.py", "linear.py"),
     "whole": ("norm.py", "shapes.py"),
     "vectors": ("grouped_query.py", "layer.py"),
+    "quantised_attention": ("quantised_attention.py",),
 }
 """Which tests, `test_golden_layers_...`, are the likeliest to find a fault in which file."""
 
@@ -103,6 +104,16 @@ MUTATIONS = {
                                     "(np.sqrt(mean_square) + epsilon)"),
     "the MLP sees what the attention saw": ("layer.py", "self.mlp(rms_norm(h,",
                                             "self.mlp(rms_norm(x,"),
+    "values are in blocks along the head": (
+        "quantised_attention.py",
+        "np.moveaxis(fake_quantise(np.moveaxis(v, 0, -1), formats.v, formats.rule), -1, 0)",
+        "fake_quantise(v, formats.v, formats.rule)",
+    ),
+    "weights are quantised after the division": ("quantised_attention.py",
+                                                 "np.where(largest == 0, 1.0, largest)",
+                                                 "np.ones_like(largest)"),
+    "queries stay exact": ("quantised_attention.py",
+                           "q = fake_quantise(q, formats.q, formats.rule)", "pass"),
     "a size of 0 passes": ("shapes.py", "size > 0 or axis in _MAY_BE_EMPTY", "True"),
     "no tokens are refused": ("shapes.py", "size > 0 or axis in _MAY_BE_EMPTY", "size > 0"),
 }  # fmt: skip
