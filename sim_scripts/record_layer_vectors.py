@@ -2,7 +2,8 @@
 
 Tiny GPT-OSS, DeepSeek-V3 and Kimi-like models with random weights are run by `transformers` in
 float32, every part of every layer is hooked, and weights, inputs and results go to
-`tests/golden/vectors/NAME.npz`. Nothing here uses Poblano.
+`tests/golden/vectors/NAME.npz`. The rotary embeddings of the models in full size go to `rope.npz`.
+Nothing here uses Poblano.
 
 It needs torch and transformers, which Poblano itself does not. Run in an environment of its own:
 
@@ -34,6 +35,8 @@ import numpy as np
 import torch
 import transformers
 from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.models.deepseek_v3 import modeling_deepseek_v3 as deepseek
+from transformers.models.gpt_oss import modeling_gpt_oss as gpt_oss
 
 VECTORS = Path(__file__).parents[1] / "tests" / "golden" / "vectors"
 NUM_TOKENS = 24
@@ -219,12 +222,32 @@ def record(name: str) -> Path:
     return path
 
 
+def record_rope() -> Path:
+    """Write frequencies, factor and softmax scale of the models in full size."""
+    records: dict[str, Any] = {}
+    for name, (config_class, _, parameters, _) in MODELS.items():
+        config = config_class(
+            rope_parameters=parameters["rope_parameters"],
+            max_position_embeddings=parameters["max_position_embeddings"],
+        )
+        if name == "gpt_oss":
+            rope, scale = gpt_oss.GptOssRotaryEmbedding(config), config.head_dim**-0.5
+        else:
+            rope = deepseek.DeepseekV3RotaryEmbedding(config)
+            scale = deepseek.yarn_apply_mscale(config.rope_parameters, config.qk_head_dim**-0.5)
+        records[f"{name}/frequencies"] = array(rope.inv_freq)
+        records[f"{name}/factor"] = np.float64(rope.attention_scaling)
+        records[f"{name}/scale"] = np.float64(scale)
+    path = VECTORS / "rope.npz"
+    np.savez_compressed(path, **records)
+    return path
+
+
 def main() -> None:
     """Record every model."""
     torch.set_num_threads(1)
     VECTORS.mkdir(parents=True, exist_ok=True)
-    for name in MODELS:
-        path = record(name)
+    for path in (*map(record, MODELS), record_rope()):
         sys.stdout.write(f"{path}: {path.stat().st_size} bytes\n")
 
 

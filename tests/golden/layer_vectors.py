@@ -17,6 +17,7 @@ from poblano_golden.layers.rope import Rope
 from poblano_golden.layers.routing import Routing
 from poblano_golden.layers.yarn import Yarn
 
+VECTORS = Path(__file__).parent / "vectors"
 NAMES = ("gpt_oss", "deepseek_v3", "kimi_k2")
 
 
@@ -28,7 +29,7 @@ class Vectors:
     """
 
     def __init__(self, name):
-        with np.load(Path(__file__).parent / "vectors" / f"{name}.npz") as file:
+        with np.load(VECTORS / f"{name}.npz") as file:
             raw = dict(file)
         self.config = json.loads(str(raw.pop("config")))["parameters"]
         assert {x.dtype.name for x in raw.values()} == {"float32", "int64"}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from layer_vectors import NAMES, deviation, vectors
+from layer_vectors import NAMES, VECTORS, deviation, vectors
 
 from poblano_golden.layers.attention import attention, visible
 from poblano_golden.layers.mixture import Mixture
@@ -139,3 +139,17 @@ def test_the_vectors_reach_what_they_are_for():
             assert (best(biased) != chosen).any(), "the groups select"
             worst = np.take_along_axis(biased, chosen, axis=1).min(axis=1)
             assert (worst < 0).any(), "a zero for excluded experts would beat a chosen one"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rotary_embedding_in_full_size(name):
+    """The small models have the YaRN parameters of the large ones; only the dimension differs."""
+    yarn = vectors(name).yarn
+    with np.load(VECTORS / "rope.npz") as file:
+        frequencies, factor, scale = (
+            file[f"{name}/{k}"] for k in ("frequencies", "factor", "scale")
+        )
+    np.testing.assert_allclose(yarn.frequencies(64), frequencies, rtol=1e-6)
+    assert yarn.rope_factor == pytest.approx(factor, rel=1e-15)
+    query_dim = 64 if name == "gpt_oss" else 128 + 64
+    assert query_dim**-0.5 * yarn.softmax_factor == pytest.approx(scale, rel=1e-15)
