@@ -413,6 +413,28 @@ def _dmas(half: str) -> dict[str, Variant]:
     }
 
 
+def _scalar(*overrides: str, queues: int) -> Factory:
+    def make() -> Component:
+        from poblano.config import load
+
+        section = load("tiny", list(overrides)).slice
+        path = "poblano.scalar.engine:ScalarEngine"
+        return _made(path, {"configuration": section, "queues": queues})
+
+    return make
+
+
+_SCALARS = {
+    "tiny": Variant(
+        _scalar(queues=4), {"verilator": {}, "icarus": {"POBLANO_BENCH_SHARE": "0.05"}}
+    ),
+    "wide_line": Variant(
+        _scalar("slice.l1.line=512 B", "slice.l1.size=18 KiB", queues=9),
+        {"verilator": {"POBLANO_BENCH_SHARE": "0.3"}},
+    ),
+}
+
+
 def _both(make: Factory) -> Variant:
     """Return a variant that both simulators run, Icarus with a tenth of the cycles."""
     return Variant(make, {"verilator": {}, "icarus": {"POBLANO_CYCLES": "500"}})
@@ -468,6 +490,7 @@ BLOCKS: Mapping[str, Block] = {
         Block("host_window", "AXI4 window of the host on L1", _WINDOWS),
         Block("dma_load", "DMA engine, HBM to L1", _dmas("load")),
         Block("dma_store", "DMA engine, L1 to HBM", _dmas("store")),
+        Block("scalar_engine", "scalar engine on L1, queues and semaphores", _SCALARS),
         Block("scratchpad", "L1 and its clients", _SCRATCHPADS),
         Block("semaphores", "counting semaphores", _SEMAPHORES),
         Block("command_queue", "queue of an engine", _QUEUES),
