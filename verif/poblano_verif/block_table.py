@@ -469,6 +469,7 @@ _QUEUES = {
         _plain("poblano.control.command_queue:CommandQueue", {"depth": 4, "semaphores": 8})
     ),
 }
+_MERGERS = {"default": _both(_plain("poblano.control.word_merger:WordMerger", {}))}
 _FETCHERS = {"two_words_a_line": _both(_fetcher), "one_word_a_line": _both(_one_word_lines)}
 
 BLOCKS: Mapping[str, Block] = {
@@ -491,6 +492,7 @@ BLOCKS: Mapping[str, Block] = {
         Block("dma_load", "DMA engine, HBM to L1", _dmas("load")),
         Block("dma_store", "DMA engine, L1 to HBM", _dmas("store")),
         Block("scalar_engine", "scalar engine on L1, queues and semaphores", _SCALARS),
+        Block("word_merger", "words of fetcher and scalar engine for a queue", _MERGERS),
         Block("scratchpad", "L1 and its clients", _SCRATCHPADS),
         Block("semaphores", "counting semaphores", _SEMAPHORES),
         Block("command_queue", "queue of an engine", _QUEUES),

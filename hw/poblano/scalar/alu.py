@@ -18,7 +18,7 @@ class ScalarAlu(Component):
     -------
     a, b:
         The numbers.
-    function:
+    operation:
         An `Alu` or a `Condition`.
     result:
         The function's value, modulo 2**64.
@@ -33,7 +33,7 @@ class ScalarAlu(Component):
             {
                 "a": In(REGISTER_WIDTH),
                 "b": In(REGISTER_WIDTH),
-                "function": In(Shape.cast(Alu)),
+                "operation": In(Shape.cast(Alu)),
                 "result": Out(REGISTER_WIDTH),
                 "total": Out(REGISTER_WIDTH),
                 "holds": Out(1),
@@ -63,7 +63,7 @@ class ScalarAlu(Component):
             Alu.SLT: less,
             Alu.SLTU: less_unsigned,
         }
-        with m.Switch(self.function):
+        with m.Switch(self.operation):
             for function, value in values.items():
                 with m.Case(function):
                     m.d.comb += self.result.eq(value)
@@ -75,7 +75,7 @@ class ScalarAlu(Component):
             Condition.LTU: less_unsigned,
             Condition.GEU: ~less_unsigned,
         }
-        with m.Switch(self.function):
+        with m.Switch(self.operation):
             for condition, value in conditions.items():
                 with m.Case(condition):
                     m.d.comb += self.holds.eq(value)

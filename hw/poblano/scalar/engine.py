@@ -138,7 +138,7 @@ class ScalarEngine(Component):
             registers.second.eq(decoded.second),
             alu.a.eq(registers.a),
             alu.b.eq(second),
-            alu.function.eq(decoded.function),
+            alu.operation.eq(decoded.function),
             self._multiplier.a.eq(registers.a),
             self._multiplier.b.eq(second),
             registers.write.eq(self._advance & decoded.writes),
