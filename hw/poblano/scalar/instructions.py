@@ -325,7 +325,7 @@ def _branches() -> list[Instruction]:
 INSTRUCTIONS: tuple[Instruction, ...] = (
     *_alu(),
     Instruction("set", 0x30, Kind.SET, (RD, SET20), "rd = imm"),
-    Instruction("append", 0x31, Kind.APPEND, (RD, APPEND20), "rd = rd << 20 \\| imm"),
+    Instruction("append", 0x31, Kind.APPEND, (RD, APPEND20), "rd = rd << 20 | imm"),
     Instruction("address", 0x32, Kind.ADDRESS, (RD, PLACE20), "rd = the address of place"),
     *_memory(),
     *_branches(),
