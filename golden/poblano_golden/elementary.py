@@ -20,8 +20,10 @@ from poblano_golden.table_polynomial import EXP2, FRACTION_BITS, RECIPROCAL, REC
 __all__ = [
     "LOG2_E",
     "LOG2_E_BITS",
+    "POWER_BITS",
     "exp",
     "exp2",
+    "power_parts",
     "reciprocal",
     "reciprocal_sqrt",
     "sigmoid",
@@ -29,6 +31,9 @@ __all__ = [
 
 LOG2_E_BITS = 36
 """Bits below the point of `LOG2_E`."""
+
+POWER_BITS = 15
+"""`power_parts` tells numbers apart whose magnitude is below 2**POWER_BITS."""
 
 _ONE = 1 << FRACTION_BITS
 _HIDDEN = 1 << 23
@@ -56,6 +61,16 @@ def exp(x: F32) -> F32:
     """Return e**x, within 0.737 ulp: 2**(x log2(e)), the product rounded down in fixed point."""
     significand, exponent = _power(x, _aligned(x, LOG2_E))
     return _finish(x, significand, exponent)
+
+
+def power_parts(x: F32) -> tuple[I64, I64]:
+    """Return 2**x as significand * 2**(exponent - 27), which no exponent makes overflow.
+
+    |x| is rounded down to a multiple of 2**-27, and to the largest below 2**15. The significand
+    lies in [2**27, 2**28), the exponent is floor(x). Of a NaN neither means anything.
+    """
+    magnitude = np.minimum(_aligned(x), (1 << (FRACTION_BITS + POWER_BITS)) - 1)
+    return _power(x, magnitude)
 
 
 def reciprocal(x: F32) -> F32:

@@ -26,19 +26,23 @@ from poblano.commands.model import (
 )
 from poblano.commands.scalar import SCALAR_RUN
 from poblano.commands.tensor import MATMUL
+from poblano.commands.vector import CHAIN, PASS, TOPK, VECTOR_COMMANDS
 
 __all__ = [
     "ADDRESS_WIDTH",
+    "CHAIN",
     "COMMANDS",
     "HBM_ADDRESS_WIDTH",
     "LOAD_GATHER",
     "LOAD_ROWS",
     "MATMUL",
     "OPCODE_WIDTH",
+    "PASS",
     "SCALAR_RUN",
     "STORE_ROWS",
     "STORE_SCATTER",
     "SYNCHRONISATION",
+    "TOPK",
     "WORD_BYTES",
     "Command",
     "CommandError",
@@ -48,7 +52,7 @@ __all__ = [
     "by_opcode",
 ]
 
-COMMANDS: tuple[Command, ...] = (MATMUL, *DMA_COMMANDS, SCALAR_RUN)
+COMMANDS: tuple[Command, ...] = (MATMUL, *DMA_COMMANDS, *VECTOR_COMMANDS, SCALAR_RUN)
 """Every command."""
 
 

@@ -23,6 +23,7 @@ from poblano.config.model import (
     SliceConfiguration,
     TensorConfiguration,
     VectorConfiguration,
+    VectorPipelineConfiguration,
 )
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "SliceConfiguration",
     "TensorConfiguration",
     "VectorConfiguration",
+    "VectorPipelineConfiguration",
     "derive",
     "load",
     "load_text",

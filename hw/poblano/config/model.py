@@ -37,6 +37,7 @@ __all__ = [
     "SliceConfiguration",
     "TensorConfiguration",
     "VectorConfiguration",
+    "VectorPipelineConfiguration",
 ]
 
 FASTEST_CLOCK = 10_000_000_000
@@ -242,11 +243,23 @@ class HostConfiguration(_Section):
     """Semaphores of a slice."""
 
 
+class VectorPipelineConfiguration(_Section):
+    """Pipeline registers of a vector lane."""
+
+    multiply: Annotated[int, *integer(0, 2)] = 2
+    """Inside each of the two binary32 multipliers."""
+    add: Annotated[int, *integer(0, 3)] = 2
+    """Inside each binary32 adder, of lanes and of sums."""
+    function: Annotated[int, *integer(0, 8)] = 5
+    """Inside the elementary functions."""
+
+
 class VectorConfiguration(_Section):
     """The vector engine."""
 
-    lanes: Annotated[int, *power_of_two()]
+    lanes: Annotated[int, *power_of_two(2)]
     """Binary32 lanes."""
+    pipeline: VectorPipelineConfiguration = VectorPipelineConfiguration()
 
 
 class SliceConfiguration(_Section):
@@ -269,6 +282,14 @@ class SliceConfiguration(_Section):
                     f"{port}.width",
                     "l1.line",
                 )
+        lanes = self.vector.lanes
+        if 4 * lanes > line:
+            yield Breach(
+                "4 * vector.lanes must be at most the bytes of l1.line (a beat is one access)",
+                f"4 * {lanes} = {4 * lanes}, more than {line}",
+                "vector.lanes",
+                "l1.line",
+            )
         for axis, units, tile in (
             ("rows", tensor.rows, tensor.tile_rows),
             ("cols", tensor.cols, tensor.tile_cols),

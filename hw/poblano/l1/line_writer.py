@@ -25,7 +25,8 @@ class LineWriter(Component):
     """Writes each run with one line write for every line that it touches, one a cycle.
 
     The first line is written in the cycle in which the run is offered, and the run is accepted
-    with its last line: `poblano.l1.timing.lines_touched` cycles a run.
+    with its last line: `poblano.l1.timing.lines_touched` cycles a run, and those in which the
+    memory makes a write wait.
 
     Parameters
     ----------
@@ -35,6 +36,8 @@ class LineWriter(Component):
         The longest run in bytes; at most a line.
     lines:
         Lines of the memory. A write at or past that raises `outside` and changes nothing.
+    waits:
+        Whether the memory may make writes wait.
 
     Members
     -------
@@ -51,7 +54,7 @@ class LineWriter(Component):
         If `most` is not in 1..line.
     """
 
-    def __init__(self, *, line: int, most: int, lines: int) -> None:
+    def __init__(self, *, line: int, most: int, lines: int, waits: bool = False) -> None:
         if not 1 <= most <= line:
             raise ValueError(f"most must be in 1..{line}, not {most}")
         self.line = line
@@ -61,7 +64,9 @@ class LineWriter(Component):
         super().__init__(
             {
                 "runs": In(stream.Signature(write_run_layout(most))),
-                "memory": Out(stream.Signature(write_layout(line, index_width), always_ready=True)),
+                "memory": Out(
+                    stream.Signature(write_layout(line, index_width), always_ready=not waits)
+                ),
                 "outside": Out(1),
                 "outside_address": Out(ADDRESS_WIDTH + 1),
             }
@@ -84,7 +89,8 @@ class LineWriter(Component):
         straddles = Signal()
         m.d.comb += straddles.eq(end[offset_width:] != first)
 
-        second = Signal()
+        second, taken = Signal(), Signal()
+        m.d.comb += taken.eq(self.memory.ready | self.outside)
         index = Signal.like(first)
         window = Signal(16 * self.line)
         window_strobes = Signal(2 * self.line)
@@ -92,7 +98,7 @@ class LineWriter(Component):
             index.eq(first + second),
             window.eq(byte_shift_left(m, run.data, offset, 8, "data")),
             window_strobes.eq(byte_shift_left(m, strobes, offset, 1, "strobes")),
-            self.runs.ready.eq(second | ~straddles),
+            self.runs.ready.eq((second | ~straddles) & taken),
             self.outside.eq(self.runs.valid & (index >= self.lines)),
             self.outside_address.eq(index << offset_width),
             self.memory.valid.eq(self.runs.valid & ~self.outside),
@@ -100,6 +106,6 @@ class LineWriter(Component):
             self.memory.payload.data.eq(window.word_select(second, 8 * self.line)),
             self.memory.payload.strobe.eq(window_strobes.word_select(second, self.line)),
         ]
-        with m.If(self.runs.valid):
+        with m.If(self.runs.valid & taken):
             m.d.sync += second.eq(straddles & ~second)
         return m

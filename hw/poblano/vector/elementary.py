@@ -13,37 +13,25 @@ from amaranth.lib.wiring import In, Out
 from poblano.arith.datapath import delayed
 from poblano.arith.fp32_fields import is_nan, is_zero
 from poblano.component import Component, once
+from poblano.vector.function_places import (
+    FUNCTIONS,
+    PARTS_PLACES,
+    POWERS,
+    ROOTS,
+    register_places,
+)
 from poblano.vector.one_plus_power import one_plus_power
-from poblano.vector.power_argument import power_argument
+from poblano.vector.power_argument import (
+    EXPONENT_WIDTH,
+    PARTS_EXPONENT_WIDTH,
+    power_argument,
+)
 from poblano.vector.root_argument import root_argument
 from poblano.vector.significand_round import SignificandRound
 from poblano.vector.table_evaluator import TableEvaluator
 from poblano_golden.table_polynomial import FRACTION_BITS
 
 __all__ = ["FUNCTIONS", "Elementary", "register_places"]
-
-_POWERS = ("exp2", "exp")
-_ROOTS = ("reciprocal", "reciprocal_sqrt")
-
-FUNCTIONS = (*_POWERS, "sigmoid", *_ROOTS)
-"""Every function."""
-
-
-def register_places(functions: tuple[str, ...]) -> list[str]:
-    """Return the places where registers can be, those that shorten the longest paths first."""
-    chosen = {*functions}
-    first, second = chosen - {*_ROOTS}, chosen - {*_POWERS}
-    places = {
-        "result": True,
-        "fraction": bool(first and second),
-        "argument": True,
-        "significand": True,
-        "power": "sigmoid" in chosen,
-        "slope": bool(second),
-        "power_slope": bool(first),
-        "product": bool(first - {"exp2"}),
-    }
-    return [place for place, exists in places.items() if exists]
 
 
 class Elementary(Component):
@@ -59,6 +47,8 @@ class Elementary(Component):
         Some of `FUNCTIONS`; fewer make a smaller circuit.
     stages:
         Pipeline registers, at the first so many of `register_places(functions)`.
+    parts:
+        Whether the powers come out as `poblano_golden.elementary.power_parts` too.
 
     Members
     -------
@@ -68,15 +58,18 @@ class Elementary(Component):
         The argument.
     result:
         The function of it.
+    power_fraction, power_exponent:
+        If `parts`, the parts of 2**x, `parts_latency` cycles after an argument of `exp2`; the
+        significand is 2**27 + the fraction.
 
     Raises
     ------
     ValueError
-        If there is no function, one is unknown or named twice, or there are not so many places
-        for registers.
+        If there is no function, one is unknown or named twice, there are not so many places
+        for registers, or parts are wanted without `exp2`.
     """
 
-    def __init__(self, *, functions: tuple[str, ...], stages: int = 0) -> None:
+    def __init__(self, *, functions: tuple[str, ...], stages: int = 0, parts: bool = False) -> None:
         if not functions or len({*functions} & {*FUNCTIONS}) != len(functions):
             names = ", ".join(functions) or "none"
             raise ValueError(
@@ -85,16 +78,28 @@ class Elementary(Component):
         places = register_places(functions)
         if stages not in range(len(places) + 1):
             raise ValueError(f"stages must be 0 to {len(places)}, not {stages}")
+        if parts and "exp2" not in functions:
+            raise ValueError(f"parts need the function exp2, which is not in {functions}")
         self.functions = functions
         self.stages = stages
+        self.parts = parts
         self._places = places[:stages]
         select = {"function": In(range(len(functions)))} if len(functions) > 1 else {}
-        super().__init__({**select, "x": In(32), "result": Out(32)})
+        power = {
+            "power_fraction": Out(FRACTION_BITS),
+            "power_exponent": Out(signed(PARTS_EXPONENT_WIDTH)),
+        }
+        super().__init__({**select, "x": In(32), "result": Out(32), **(power if parts else {})})
 
     @property
     def latency(self) -> int:
         """Cycles from an argument to its result."""
         return self.stages
+
+    @property
+    def parts_latency(self) -> int:
+        """Cycles from an argument to the parts of its power."""
+        return sum(place in PARTS_PLACES for place in self._places)
 
     def elaborate(self, platform: Any) -> Module:
         # A fraction and an exponent travel from part to part. Powers leave the first table as a
@@ -138,7 +143,7 @@ class Elementary(Component):
 
     def _arguments(self, m: Module) -> dict[str, Value]:
         """Take arguments apart into fraction and exponent."""
-        sigmoid, roots = self._chosen(m, "sigmoid"), self._chosen(m, *_ROOTS)
+        sigmoid, roots = self._chosen(m, "sigmoid"), self._chosen(m, *ROOTS)
         root, scaled = self._chosen(m, "reciprocal_sqrt"), self._chosen(m, "exp", "sigmoid")
         nan, sign = Signal(), Signal()
         m.d.comb += [
@@ -148,10 +153,14 @@ class Elementary(Component):
         state = {"nan": nan, "sign": sign, "sigmoid": sigmoid, "roots": roots, "root": root}
         state = self._held(m, "product", state)
         power, other = (C(0), C(0)), (C(0), C(0))
-        if self._has(*_POWERS, "sigmoid"):
+        if self._has(*POWERS, "sigmoid"):
             stages = self._places.count("product")
-            power = power_argument(m, self.x, scaled, sigmoid, stages)
-        if self._has(*_ROOTS):
+            width = PARTS_EXPONENT_WIDTH if self.parts else EXPONENT_WIDTH
+            power = power_argument(m, self.x, scaled, sigmoid, stages, width)
+            if self.parts:
+                state["power_exponent"] = power[1]
+                power = power[0], _clamped(m, power[1])
+        if self._has(*ROOTS):
             x = self._held(m, "product", {"x": self.x})["x"]
             other = root_argument(m, x, state["root"])
         for name, a, b in zip(("fraction", "exponent"), other, power, strict=True):
@@ -160,17 +169,23 @@ class Elementary(Component):
 
     def _powers(self, m: Module, platform: Any, state: dict[str, Value]) -> dict[str, Value]:
         """Replace the fraction by that of a power, and for sigmoid by that of 1 + the power."""
-        if not self._has(*_POWERS, "sigmoid"):
+        if not self._has(*POWERS, "sigmoid"):
             return state
         stages = self._places.count("power_slope")
         table: Any = TableEvaluator(tables=("exp2",), slope_stages=stages)
-        m.submodules.power_table = once(table, platform)
+        # a table with registers is no module of its own, so that an enable reaches them
+        m.submodules.power_table = table if stages else once(table, platform)
         m.d.comb += table.argument.eq(state["fraction"])
         state = self._held(m, "power_slope", state)
         fraction = _mux(
             m, "power_fraction", state["roots"], state["fraction"], table.result[:FRACTION_BITS]
         )
         state = self._held(m, "power", {**state, "fraction": fraction})
+        if self.parts:
+            m.d.comb += [
+                self.power_fraction.eq(state["fraction"]),
+                self.power_exponent.eq(state.pop("power_exponent")),
+            ]
         if self._has("sigmoid"):
             sums = one_plus_power(m, state["fraction"], state["exponent"])
             for name, value in zip(("fraction", "exponent"), sums, strict=True):
@@ -180,21 +195,33 @@ class Elementary(Component):
     def _reciprocals(self, m: Module, platform: Any, state: dict[str, Value]) -> dict[str, Value]:
         """Add the significand of the result."""
         power = Cat(state["fraction"], C(1, 2))
-        if not self._has("sigmoid", *_ROOTS):
+        if not self._has("sigmoid", *ROOTS):
             return self._held(m, "significand", {**state, "significand": power})
         users = {"reciprocal": ("reciprocal", "sigmoid"), "reciprocal_sqrt": ("reciprocal_sqrt",)}
         tables = tuple(name for name, functions in users.items() if self._has(*functions))
         stages = self._places.count("slope")
         table: Any = TableEvaluator(tables=tables, slope_stages=stages)
-        m.submodules.reciprocal_table = once(table, platform)
+        m.submodules.reciprocal_table = table if stages else once(table, platform)
         m.d.comb += table.argument.eq(state["fraction"])
         if len(tables) > 1:
             m.d.comb += table.select.eq(state["root"])
         state = self._held(m, "slope", {**state, "power": power})
-        has_powers = self._has(*_POWERS)
+        has_powers = self._has(*POWERS)
         pick = state["roots"] | state["sigmoid"] if has_powers else C(1, 1)
         significand = _mux(m, "significand", pick, table.result, state["power"])
         return self._held(m, "significand", {**state, "significand": significand})
+
+
+def _clamped(m: Module, exponent: Value) -> Signal:
+    """Return the nearest exponent of `EXPONENT_WIDTH` bits: beyond, all is infinite or zero."""
+    result = Signal(signed(EXPONENT_WIDTH), name="clamped")
+    above = exponent[EXPONENT_WIDTH - 1 :]
+    fits = above.all() | ~above.any()
+    sign = exponent[-1]
+    m.d.comb += result.eq(
+        Mux(fits, exponent, Cat((~sign).replicate(EXPONENT_WIDTH - 1), sign).as_signed())
+    )
+    return result
 
 
 def _mux(m: Module, name: str, select: Value, a: Value, b: Value) -> Value:
