@@ -17,6 +17,7 @@ from poblano.faults import Fault
 from poblano.l1.scratchpad import index_width, write_layout
 from poblano.scalar.alu import ScalarAlu
 from poblano.scalar.decode import InstructionDecode
+from poblano.scalar.fetch import ScalarFetch
 from poblano.scalar.instructions import (
     APPEND20,
     BLOCK_BYTES,
@@ -41,9 +42,8 @@ INSTRUCTION_LOG = INSTRUCTION_BYTES.bit_length() - 1
 class ScalarEngine(Component):
     """Runs `scalar.run`, one program at a time, an instruction a cycle where nothing is waited for.
 
-    `poblano.scalar.timing` gives the cycles, `poblano.scalar.instructions` what is executed. The
-    instruction that is executed is in a register; the next one is taken out of the block of code
-    at hand meanwhile. Instructions that read or write L1 follow a short sequence of states.
+    `poblano.scalar.timing` gives the cycles, `poblano.scalar.instructions` what is executed.
+    Instructions that read or write L1 follow a short sequence of states, one after the other.
 
     Parameters
     ----------
@@ -101,6 +101,7 @@ class ScalarEngine(Component):
         self._alu = ScalarAlu()
         self._multiplier = ScalarMultiplier()
         self._buffer = WordBuffer()
+        self._fetch = ScalarFetch(size=self.configuration.l1.size, line=self.line)
         self._access = L1Access(size=self.configuration.l1.size, line=self.line)
         self._watch = Watch()
         m.submodules.command_decoder = once(self._command, platform)
@@ -109,18 +110,16 @@ class ScalarEngine(Component):
         m.submodules.alu = once(self._alu, platform)
         m.submodules.multiplier = once(self._multiplier, platform)
         m.submodules.word_buffer = once(self._buffer, platform)
+        m.submodules.fetch = once(self._fetch, platform)
         m.submodules.l1_access = once(self._access, platform)
         m.submodules.watch = once(self._watch, platform)
 
-        self._pc = Signal(PLACE_WIDTH)
         self._address = Signal(PLACE_WIDTH)
         self._number = Signal(REGISTER_WIDTH)  # what is stored, or was loaded
         self._executes = Signal()  # an instruction is there and may be executed
         self._waits = Signal()  # for a queue or a semaphore
-        self._advance = Signal()  # its last cycle
-        self._transfers = Signal()
-        self._exhausted = Signal()
-        self._fetches = Signal()
+        self._exhausted = Signal()  # the budget
+        self._reads = Signal()  # data or a command word
         self._compute(m)
         self._follow(m)
         self._meet(m)
@@ -141,7 +140,7 @@ class ScalarEngine(Component):
             alu.operation.eq(decoded.function),
             self._multiplier.a.eq(registers.a),
             self._multiplier.b.eq(second),
-            registers.write.eq(self._advance & decoded.writes),
+            registers.write.eq(self._fetch.advance & decoded.writes),
             registers.target.eq(decoded.rd),
         ]
         with m.Switch(decoded.kind):
@@ -151,7 +150,7 @@ class ScalarEngine(Component):
                 Kind.SET: word[SET20.low : SET20.low + SET20.width].as_signed(),
                 Kind.APPEND: Cat(word[APPEND20.low : APPEND20.low + APPEND20.width], registers.b),
                 Kind.ADDRESS: self._relative(),
-                Kind.CALL: self._following(),
+                Kind.CALL: self._fetch.following,
             }.items():
                 with m.Case(kind):
                     m.d.comb += registers.value.eq(value)
@@ -170,36 +169,32 @@ class ScalarEngine(Component):
 
     def _relative(self) -> Value:
         """Return the signed address of a relative operand."""
-        return self._pc[:ADDRESS_WIDTH] + self._decode.decoded.distance
-
-    def _following(self) -> Value:
-        """Return the address of the next instruction."""
-        return self._pc[:ADDRESS_WIDTH] + INSTRUCTION_BYTES
+        return self._fetch.pc[:ADDRESS_WIDTH] + self._decode.decoded.distance
 
     def _follow(self, m: Module) -> None:
-        """Go from instruction to instruction within the block at hand."""
-        kind = self._decode.decoded.kind
-        m.d.comb += self._transfers.eq(
-            ((kind == Kind.BRANCH) & self._alu.holds)
-            | (kind == Kind.JUMP)
-            | (kind == Kind.CALL)
-            | (kind == Kind.RETURN)
-        )
-        with m.If(self._advance):
-            m.d.sync += self._pc.eq(self._following())
-            with m.If(self._transfers):
-                m.d.sync += self._pc.eq(self._relative())
-                with m.If(kind == Kind.RETURN):
-                    m.d.sync += self._pc.eq(place_of(self._registers.a))
+        """Say where to go on; count the instructions of the budget."""
+        fetch, kind, fields = self._fetch, self._decode.decoded.kind, self._command.fields
+        m.d.comb += [
+            self._decode.word.eq(fetch.instruction),
+            fetch.start.eq(self._registers.clear),
+            fetch.start_pc.eq(fields.pc),
+            fetch.target.eq(self._relative()),
+            fetch.transfers.eq(
+                ((kind == Kind.BRANCH) & self._alu.holds)
+                | (kind == Kind.JUMP)
+                | (kind == Kind.CALL)
+                | (kind == Kind.RETURN)
+            ),
+        ]
+        with m.If(kind == Kind.RETURN):
+            m.d.comb += fetch.target.eq(place_of(self._registers.a))
 
         left = Signal(32)
         limited = Signal()
-        fields = self._command.fields
-        with m.If(self._advance):
+        with m.If(fetch.advance):
             m.d.sync += [left.eq(left - 1), self._exhausted.eq(limited & (left == 1))]
         with m.If(self._registers.clear):
             m.d.sync += [
-                self._pc.eq(fields.pc),
                 left.eq(fields.budget),
                 limited.eq(fields.budget != 0),
                 self._exhausted.eq(0),
@@ -213,7 +208,7 @@ class ScalarEngine(Component):
         request = Cat(decoded.semaphore, decoded.count)
         m.d.comb += [
             self._command.word.eq(buffer.word),
-            buffer.patch.eq(self._advance & (decoded.kind == Kind.FIELD)),
+            buffer.patch.eq(self._fetch.advance & (decoded.kind == Kind.FIELD)),
             buffer.value.eq(self._registers.a),
             buffer.offset.eq(decoded.field_offset),
             buffer.last.eq(decoded.field_last),
@@ -233,48 +228,29 @@ class ScalarEngine(Component):
                 m.d.comb += self._waits.eq(1)
 
     def _reach_l1(self, m: Module) -> None:
-        """Check the place of an access and connect it; `place` is the code's or the data's."""
-        decoded, access = self._decode.decoded, self._access
+        """Connect L1: code is read while no instruction is there, else what one asks for."""
+        decoded, access, fetch = self._decode.decoded, self._access, self._fetch
         m.d.comb += [
-            access.place.eq(Mux(self._fetches, self._pc, self._address)),
+            access.place.eq(self._address),
             access.number.eq(self._number),
-            access.size_log.eq(decoded.function),
+            access.size_log.eq(Mux(decoded.kind == Kind.WORD, BLOCK_LOG, decoded.function)),
             access.read_data.eq(self.read_data),
-            self.read.payload.eq(access.line_index),
+            fetch.read_data.eq(self.read_data),
+            fetch.read.ready.eq(self.read.ready),
+            self.read.valid.eq(fetch.read.valid | self._reads),
+            self.read.payload.eq(Mux(self._reads, access.line_index, fetch.read.payload)),
             self.write.payload.address.eq(access.line_index),
             self.write.payload.data.eq(access.data),
             self.write.payload.strobe.eq(access.strobe),
         ]
-        with m.If(self._fetches):
-            m.d.comb += access.size_log.eq(INSTRUCTION_LOG)
-        with m.Elif(decoded.kind == Kind.WORD):
-            m.d.comb += access.size_log.eq(BLOCK_LOG)
 
     def _control(self, m: Module) -> None:
         """The states of a run."""
-        self._block = Signal(8 * BLOCK_BYTES)
-        self._block_number = Signal(ADDRESS_WIDTH - BLOCK_LOG)
-        self._block_valid = Signal()
-        self._crosses = Signal()
-        column = Signal(BLOCK_LOG - INSTRUCTION_LOG)
-        number = self._pc[INSTRUCTION_LOG:BLOCK_LOG]
-        loads = Signal()
-        m.d.comb += [
-            self._crosses.eq(number.all()),
-            column.eq(Mux(self._fetches, number, number + 1)),
-            loads.eq(self._advance | self._fetches),
-            self.busy.eq(1),
-            self._buffer.loaded.eq(self._access.block),
-        ]
-        instruction = Signal(8 * INSTRUCTION_BYTES)
-        m.d.comb += self._decode.word.eq(instruction)
-        with m.If(loads):
-            m.d.sync += instruction.eq(self._block.word_select(column, 8 * INSTRUCTION_BYTES))
         self._completed = Signal(NUMBER_WIDTH)
+        m.d.comb += [self.busy.eq(1), self._buffer.loaded.eq(self._access.block)]
         m.d.sync += self.done.eq(0)
         with m.FSM():
             self._begin_states(m)
-            self._fetch_states(m)
             self._execute_state(m)
             self._access_states(m)
             with m.State("Stopped"):
@@ -296,7 +272,6 @@ class ScalarEngine(Component):
             legal = Signal.like(command.fields_legal)
             aligned = command.fields.pc[:INSTRUCTION_LOG] == 0
             m.d.comb += [legal.eq(command.fields_legal), legal[names.index("pc")].eq(aligned)]
-            m.d.sync += self._block_valid.eq(0)
             with m.If(~command.opcode_legal):
                 self._stop(m, Fault.OPCODE)
             with m.Elif(~legal.all()):
@@ -306,42 +281,23 @@ class ScalarEngine(Component):
                         m.d.sync += self.fault.field.eq(index)
             with m.Else():
                 m.d.comb += self._registers.clear.eq(1)
-                m.next = "Fetch"
-
-    def _fetch_states(self, m: Module) -> None:
-        block = self._pc[BLOCK_LOG:ADDRESS_WIDTH]
-        at_hand = self._block_valid & (self._block_number == block)
-        with m.State("Fetch"):
-            m.d.comb += self._fetches.eq(1)
-            with m.If(self._access.fault != Fault.NONE):
-                self._stop(m, self._access.fault, self._pc)
-            with m.Elif(at_hand):
                 m.next = "Execute"
-            with m.Else():
-                m.d.comb += self.read.valid.eq(1)
-                with m.If(self.read.ready):
-                    m.next = "Take"
-        with m.State("Take"):
-            m.d.comb += self._fetches.eq(1)
-            m.d.sync += [
-                self._block.eq(self._access.block),
-                self._block_number.eq(block),
-                self._block_valid.eq(1),
-            ]
-            m.next = "Fetch"
 
     def _execute_state(self, m: Module) -> None:
         decoded = self._decode.decoded
         meets = (decoded.kind == Kind.WAIT) | (decoded.kind == Kind.SIGNAL)
         absent = decoded.semaphore >= self.configuration.host.semaphores
+        pc, there = self._fetch.pc, self._fetch.valid
         with m.State("Execute"):
-            with m.If(self._exhausted):
-                self._stop(m, Fault.LOOP, self._pc)
-            with m.Elif(~self._decode.legal):
-                self._stop(m, Fault.INSTRUCTION, self._pc)
-            with m.Elif(meets & (decoded.count != 0) & absent):
-                self._stop(m, Fault.SEMAPHORE, self._pc, decoded.semaphore)
-            with m.Else():
+            with m.If(self._fetch.fault != Fault.NONE):
+                self._stop(m, self._fetch.fault, pc)
+            with m.Elif(there & self._exhausted):
+                self._stop(m, Fault.LOOP, pc)
+            with m.Elif(there & ~self._decode.legal):
+                self._stop(m, Fault.INSTRUCTION, pc)
+            with m.Elif(there & meets & (decoded.count != 0) & absent):
+                self._stop(m, Fault.SEMAPHORE, pc, decoded.semaphore)
+            with m.Elif(there):
                 m.d.comb += self._executes.eq(1)
                 with m.Switch(decoded.kind):
                     with m.Case(Kind.LOAD, Kind.WORD):
@@ -357,7 +313,7 @@ class ScalarEngine(Component):
                     with m.Default(), m.If(~self._waits):
                         self._go_on(m)
                 with m.If(self._watch.silent):
-                    self._stop(m, Fault.WAIT, self._pc, decoded.semaphore)
+                    self._stop(m, Fault.WAIT, pc, decoded.semaphore)
 
     def _access_states(self, m: Module) -> None:
         access, decoded = self._access, self._decode.decoded
@@ -365,7 +321,7 @@ class ScalarEngine(Component):
             with m.If(access.fault != Fault.NONE):
                 self._stop(m, access.fault, self._address)
             with m.Else():
-                m.d.comb += self.read.valid.eq(1)
+                m.d.comb += self._reads.eq(1)
                 with m.If(self.read.ready):
                     m.next = "Arrive"
         with m.State("Arrive"):
@@ -388,12 +344,9 @@ class ScalarEngine(Component):
             self._go_on(m)
 
     def _go_on(self, m: Module) -> None:
-        """End the instruction; the next one is there, or has to be fetched."""
-        m.d.comb += self._advance.eq(1)
-        with m.If(self._transfers | self._crosses):
-            m.next = "Fetch"
-        with m.Else():
-            m.next = "Execute"
+        """End the instruction."""
+        m.d.comb += self._fetch.advance.eq(1)
+        m.next = "Execute"
 
     def _stop(self, m: Module, kind, address=0, field=0) -> None:
         """Keep a fault and do nothing more."""

@@ -141,6 +141,8 @@ def _item(number: int, line: str) -> _Item:
     if head == ".word":
         return _Item(number, [head, rest], WORD_BYTES, WORD_BYTES)
     words = [head, *(part.strip() for part in rest.split(","))] if rest else [head]
+    if head in _DATA and len(words) == 1:
+        raise PoblanoError(f"{head} must be followed by numbers; got nothing")
     if head in _DATA:
         return _Item(number, words, _DATA[head] * (len(words) - 1), _DATA[head])
     if head == ".align":
