@@ -96,7 +96,7 @@ class VectorEngine(Component):
         start, enable, halted = Signal(), Signal(), Signal()
         m.d.comb += [enable.eq(store.room & words.room), halted.eq(self.fault.kind != Fault.NONE)]
         for part in (fetch, store, words):
-            m.d.comb += [part.start.eq(start), part.new.eq(decode.job)]
+            m.d.comb += [part.start.eq(start), part.new_job.eq(decode.job)]
         for part in (fetch, store):
             m.d.comb += [part.job.eq(job), part.chain.eq(chain)]
         for part in (fetch, array, row_sum, row_maximum, power_sum, store):
@@ -163,7 +163,7 @@ class VectorEngine(Component):
             m.d.comb += [item.first.eq(row_sum.sum), item.end.eq(row_sum.end)]
         with m.Else():
             m.d.comb += [
-                item.first.eq(power_sum.reference),
+                item.first.eq(power_sum.row_reference),
                 item.second.eq(power_sum.sum),
                 item.two.eq(1),
                 item.end.eq(power_sum.end),

@@ -80,7 +80,7 @@ class VectorFetch(Component):
 
     Members
     -------
-    start, new:
+    start, new_job:
         Begins a pass.
     job, chain:
         The same pass from the next cycle on, and its chain.
@@ -110,7 +110,7 @@ class VectorFetch(Component):
         super().__init__(
             {
                 "start": In(1),
-                "new": In(pass_layout()),
+                "new_job": In(pass_layout()),
                 "job": In(pass_layout()),
                 "chain": In(chain_layout()),
                 "enable": In(1),
@@ -158,7 +158,7 @@ class VectorFetch(Component):
 
     def _walk(self, m: Module, step: Any) -> dict[str, Any]:
         """Rows, beats and columns: registers, and what the next emission makes of them."""
-        job, new, lanes = self.job, self.new, self.lanes
+        job, new, lanes = self.job, self.new_job, self.lanes
         rows_left, round_ = Signal(job.rows.shape()), Signal(8)
         left, count = Signal(ADDRESS_WIDTH), Signal(range(lanes + 1))
         first = Signal()
@@ -230,7 +230,7 @@ class VectorFetch(Component):
 
     def _streams(self, m: Module, walk: dict[str, Any]) -> list[_Stream]:
         """The places of every stream."""
-        job, new, chain = self.job, self.new, self.chain
+        job, new, chain = self.job, self.new_job, self.chain
         line_width = _PLACE_WIDTH - self.offset_width
         streams: list[_Stream] = []
 
@@ -304,7 +304,7 @@ class VectorFetch(Component):
             end.eq(place[:ADDRESS_WIDTH] + (count << shift) - 1),
         ]
         with m.If(self.start):
-            m.d.sync += self.index_at.eq(self.new.index)
+            m.d.sync += self.index_at.eq(self.new_job.index)
         with m.If(self.phase == _Phase.MULTIPLY):
             m.d.sync += [
                 product.eq(self.index_word * job.a_row_stride),

@@ -54,7 +54,7 @@ class PowerSum(Component):
         Time passes.
     beat, terms:
         The beat, lane 0 first.
-    sum_valid, reference, sum, end:
+    sum_valid, row_reference, sum, end:
         The results of a row in binary32, and whether the row was the last.
     """
 
@@ -66,7 +66,7 @@ class PowerSum(Component):
                 "beat": In(beat_layout(lanes)),
                 "terms": In(data.ArrayLayout(power_layout(), lanes)),
                 "sum_valid": Out(1),
-                "reference": Out(32),
+                "row_reference": Out(32),
                 "sum": Out(32),
                 "end": Out(1),
             }
@@ -161,7 +161,7 @@ class PowerSum(Component):
             round_reference.value.eq(references[-1]),
             round_reference.nan.eq(spoilt),
             self.sum.eq(round_sum.result),
-            self.reference.eq(round_reference.result),
+            self.row_reference.eq(round_reference.result),
             self.sum_valid.eq(sum_valid),
             self.end.eq(end),
         ]

@@ -73,7 +73,7 @@ class VectorStore(Component):
 
     Members
     -------
-    start, new:
+    start, new_job:
         Begins a pass.
     job, chain:
         The same pass from the next cycle on, and its chain.
@@ -98,7 +98,7 @@ class VectorStore(Component):
         super().__init__(
             {
                 "start": In(1),
-                "new": In(pass_layout()),
+                "new_job": In(pass_layout()),
                 "job": In(pass_layout()),
                 "chain": In(chain_layout()),
                 "enable": In(1),
@@ -214,7 +214,7 @@ class VectorStore(Component):
 
     def _write(self, m: Module, head: Any, valid: Value, pops: Value) -> None:
         """Offer the runs of the first item, each at its place."""
-        job, new, chain = self.job, self.new, self.chain
+        job, new, chain = self.job, self.new_job, self.chain
         is_mx = chain.store == Store.MX
         size_shift = Signal(2)
         m.d.comb += size_shift.eq(Mux(chain.d_format == 0, 2, Mux(chain.d_format == 3, 0, 1)))

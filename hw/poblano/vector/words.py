@@ -36,7 +36,7 @@ class WordWriter(Component):
 
     Members
     -------
-    start, new:
+    start, new_job:
         Begins a pass, whose `r` and `r2` are the places of the first and the second word.
     words_valid, words:
         A row.
@@ -54,7 +54,7 @@ class WordWriter(Component):
         super().__init__(
             {
                 "start": In(1),
-                "new": In(pass_layout()),
+                "new_job": In(pass_layout()),
                 "words_valid": In(1),
                 "words": In(words_layout()),
                 "room": Out(1),
@@ -94,5 +94,9 @@ class WordWriter(Component):
             with m.Else():
                 m.d.sync += first_place.eq(first_place + 4)
         with m.If(self.start):
-            m.d.sync += [first_place.eq(self.new.r), second_place.eq(self.new.r2), second.eq(0)]
+            m.d.sync += [
+                first_place.eq(self.new_job.r),
+                second_place.eq(self.new_job.r2),
+                second.eq(0),
+            ]
         return m
