@@ -65,6 +65,10 @@ SHARED = (
     "faults",
     "host.registers",
     "scalar.instructions",
+    "noc.flit",
+    "noc.parameters",
+    "noc.routing",
+    "noc.topology",
 )
 """Modules of the hardware that software uses too, beside every engine's timing and layout."""
 
