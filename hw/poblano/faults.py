@@ -27,3 +27,9 @@ class Fault(enum.IntEnum):
     """A command waited too long for semaphore `field`."""
     SILENCE = 8
     """The memory did not answer for too long; `address` is the oldest burst's."""
+    INSTRUCTION = 9
+    """The scalar engine found no legal instruction at `address`."""
+    LOOP = 10
+    """A program used up its budget of instructions; the next is at `address`."""
+    ALIGNMENT = 11
+    """An instruction, or what one reads or writes, is at no multiple of its size: `address`."""

@@ -1,4 +1,4 @@
-"""`poblano commands`: the command table for reading."""
+"""`poblano commands`: the command table, and the scalar engine's instructions, for reading."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ def register(app: typer.Typer) -> None:
     @app.command("commands")
     def commands(
         markdown: Annotated[
-            bool, typer.Option("--markdown", help="The reference page docs/commands.md.")
+            bool, typer.Option("--markdown", help="As the reference page docs/commands.md.")
+        ] = False,
+        scalar: Annotated[
+            bool, typer.Option("--scalar", help="The scalar engine's instructions: docs/scalar.md.")
         ] = False,
     ) -> None:
         """List the commands of every engine: fields, bits, legal values and meaning."""
-        from poblano.commands.reference import markdown as reference
+        if scalar:
+            from poblano.scalar.reference import markdown as reference
+        else:
+            from poblano.commands.reference import markdown as reference
 
         if markdown:
             print(reference(), end="")

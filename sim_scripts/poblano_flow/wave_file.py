@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import importlib
+import signal
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -158,7 +159,7 @@ class _Vcd(WaveFile):
         self.step_ps = float(listed.timescale.get("timescale", 0)) * 1e12
 
     def _read(self, **options: Any) -> Any:
-        vcdvcd: Any = importlib.import_module("vcdvcd")
+        vcdvcd = _vcdvcd()
         try:
             return vcdvcd.VCDVCD(str(self.path), **options)
         except (ValueError, KeyError, IndexError, UnicodeDecodeError) as error:
@@ -175,6 +176,14 @@ class _Vcd(WaveFile):
                 [_number(text.lower(), self.widths[name]) for _, text in changes],
             )
         return found
+
+
+def _vcdvcd() -> Any:
+    """Import vcdvcd and keep what it changes: the process would end when a pipe breaks."""
+    before = signal.getsignal(signal.SIGPIPE)
+    module = importlib.import_module("vcdvcd")
+    signal.signal(signal.SIGPIPE, before)
+    return module
 
 
 def _number(text: str, width: int) -> int | str:

@@ -18,7 +18,7 @@ TABLE = {
 }
 
 
-PINNED = "d0d68e6e6117faf897da258b31d58c04e823ad42f1b34e23ace1d675a9a55f63"
+PINNED = "8cbf483681ee29ba2f1fb325dc536c22ca1be4300bb90d702e3fa2a4755a9cc4"
 """SHA-256 of the canonical text below."""
 
 
@@ -76,7 +76,7 @@ def test_hash_is_pinned(valid):
         '"line":64,"size":65536},"tensor":{"cols":2,"formats":["mxfp4*mxfp4",'
         '"mxfp8_e4m3*mxfp4","mxfp8_e4m3*mxfp8_e4m3","mxint8*mxfp4","mxint8*mxint8"],'
         '"pipeline":{"add":2,"multiply":1,"round":1,"sum":1},"rows":2,"tile_cols":16,'
-        '"tile_rows":2},"vector":{"lanes":4}}}'
+        '"tile_rows":2},"vector":{"lanes":4,"pipeline":{"add":2,"function":5,"multiply":2}}}}'
     )
     assert load_text(valid).hash == PINNED
     assert load_text(valid).hash64 == int(PINNED[:16], 16)

@@ -172,6 +172,17 @@ CHUNK = "must be at most the bytes of l1.line (a tile's scales are one access)"
             "6",
             f"slice: tensor.cols * tensor.tile_cols {CHUNK}; got 6 * 16 = 96, more than 64",
         ),
+        (
+            "slice.vector.lanes",
+            "32",
+            "slice: 4 * vector.lanes must be at most the bytes of l1.line (a beat is one access); "
+            "got 4 * 32 = 128, more than 64",
+        ),
+        (
+            "slice.vector.pipeline.add",
+            "4",
+            "slice.vector.pipeline.add must be an integer from 0 to 3; got 4",
+        ),
         ("slice.hbm.ports", "0", "slice.hbm.ports must be an integer of at least 1; got 0"),
         (
             "slice.hbm.width",
@@ -202,7 +213,7 @@ CHUNK = "must be at most the bytes of l1.line (a tile's scales are one access)"
         (
             "slice.vector.lanes",
             "12",
-            "slice.vector.lanes must be a power of two of at least 1; got 12",
+            "slice.vector.lanes must be a power of two of at least 2; got 12",
         ),
         ("mesh", "3", "mesh must be a section of keys; got 3"),
         ("slice.vector", "null", "slice.vector must be a section of keys; got nothing"),
@@ -270,7 +281,7 @@ def test_combination_stands_at_its_most_telling_value(valid, problems):
             "tile_rows",
             "the configuration (did you mean 'slice.tensor.tile_rows'?); got 'tile_rows'",
         ),
-        ("slice.vector.x", "slice.vector (known: lanes); got 'x'"),
+        ("slice.vector.x", "slice.vector (known: lanes, pipeline); got 'x'"),
         ("slce.tensor.rows", "the configuration (did you mean 'slice'?); got 'slce'"),
     ],
 )

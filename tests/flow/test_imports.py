@@ -57,7 +57,19 @@ def test_packages_import_one_way(package):
     assert violations(package, lambda name: name.partition(".")[0] in others) == []
 
 
-SHARED = ("config", "commands", "resources", "arith.modes", "faults", "host.registers")
+SHARED = (
+    "config",
+    "commands",
+    "resources",
+    "arith.modes",
+    "faults",
+    "host.registers",
+    "scalar.instructions",
+    "noc.flit",
+    "noc.parameters",
+    "noc.routing",
+    "noc.topology",
+)
 """Modules of the hardware that software uses too, beside every engine's timing and layout."""
 
 SHARED_OF_EVERY_ENGINE = ("timing", "layout")

@@ -1,5 +1,6 @@
 """Waveforms as text: cycles, values, transfers, from both formats, and files that are no good."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -203,3 +204,18 @@ def test_command(simulated, monkeypatch):
     assert ["o__valid", "0", ".", ".", ".", "1", "0"] in [row[:7] for row in table]
     assert ["o__payload.value", "00", ".", ".", ".", "03", "0d"] in [row[:7] for row in table]
     assert any(row[1:] == ["o", "op=ADD", "value=0x03"] for row in table)
+
+
+def test_reading_a_wave_leaves_signals_as_they_were(simulated, tmp_path):
+    path = tmp_path / "waves.vcd"
+    copy_as_vcd(simulated.waveform, path)
+    code = (
+        "import signal, sys\n"
+        "from pathlib import Path\n"
+        "from poblano_flow.wave_file import open_wave\n"
+        "before = [signal.getsignal(number) for number in signal.valid_signals()]\n"
+        "open_wave(Path(sys.argv[1]))\n"
+        "assert 'vcdvcd' in sys.modules\n"
+        "sys.exit(before != [signal.getsignal(number) for number in signal.valid_signals()])\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 0

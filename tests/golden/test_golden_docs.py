@@ -8,6 +8,7 @@ import golden_exact as exact
 import numpy as np
 import pytest
 from test_golden_elementary import WORST
+from test_golden_layers_quantised_attention import LOSS
 
 from poblano_golden import elementary
 from poblano_golden.formats import BLOCK_SIZE, MX_FORMATS, MXFP4, SCALE_RULES, WIDE_FORMATS
@@ -98,6 +99,12 @@ def test_coefficient_table(table, meaning):
     assert table_row(table, meaning) in PAGE
 
 
+@pytest.mark.parametrize("name", LOSS)
+def test_attention_table(name):
+    exact_weights, quantised_weights = LOSS[name]
+    assert f"| `{name}` | {exact_weights:.4f} | {quantised_weights:.4f} |" in PAGE
+
+
 SUMS = re.findall(r"^\| (mx\w+ x mx\w+) \|", PAGE, re.MULTILINE)
 
 
@@ -127,7 +134,7 @@ def test_every_test_that_the_page_names_exists():
 def test_every_function_that_the_page_names_exists():
     named = re.findall(r"`(\w+)\.(\w+)`", PAGE)
     modules = {
-        p.stem: p.read_text() for p in (HERE.parents[1] / "golden/poblano_golden").glob("*.py")
+        p.stem: p.read_text() for p in (HERE.parents[1] / "golden/poblano_golden").rglob("*.py")
     }
     assert len(named) > 10
     for module, function in named:

@@ -203,6 +203,15 @@ MUTATIONS = {
 }
 
 
+def plant(folder, name, old, new):
+    """Copy the package to `folder` with one text of the file `name` replaced."""
+    shutil.copytree(PACKAGE, folder / "poblano_golden")
+    source = folder / "poblano_golden" / name
+    text = source.read_text()
+    assert text.count(old) == 1, f"{name} no longer has exactly one {old!r}"
+    source.write_text(text.replace(old, new))
+
+
 def run_golden_tests(package_parent, module):
     """Run the default golden tests on another copy of the package, the likeliest file first."""
     likeliest = f"test_golden_{Path(module).stem}.py"
@@ -222,11 +231,7 @@ def run_golden_tests(package_parent, module):
 @pytest.mark.parametrize("fault", MUTATIONS)
 def test_a_planted_fault_is_found(fault, tmp_path):
     name, old, new = MUTATIONS[fault]
-    shutil.copytree(PACKAGE, tmp_path / "poblano_golden")
-    source = tmp_path / "poblano_golden" / name
-    text = source.read_text()
-    assert text.count(old) == 1, f"{name} no longer has exactly one {old!r}"
-    source.write_text(text.replace(old, new))
+    plant(tmp_path, name, old, new)
     run = run_golden_tests(tmp_path, name)
     assert run.returncode == 1, f"no test failed with this fault planted:\n{run.stdout[-2000:]}"
     assert "AssertionError" in run.stdout or "ValueError" in run.stdout

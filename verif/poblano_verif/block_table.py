@@ -269,6 +269,68 @@ _ELEMENTARIES = {
 }
 
 
+def _lane(
+    simulators: Mapping[str, Mapping[str, str]], multiply: int, add: int, function: int
+) -> Variant:
+    def make() -> Component:
+        from poblano.config import VectorPipelineConfiguration
+        from poblano.vector.lane import VectorLane
+
+        pipeline = VectorPipelineConfiguration(multiply=multiply, add=add, function=function)
+        return VectorLane(pipeline=pipeline)
+
+    return Variant(make, simulators)
+
+
+_LANES = {
+    "default": _lane({"verilator": {}, "icarus": {"POBLANO_BENCH_SHARE": "0.03"}}, 2, 2, 5),
+    "deep": _lane({"verilator": {"POBLANO_BENCH_SHARE": "0.4"}}, 1, 3, 8),
+    "short": _lane({"verilator": {"POBLANO_BENCH_SHARE": "0.4"}}, 0, 0, 0),
+}
+
+
+def _vector(*overrides: str, preset: str = "tiny") -> Factory:
+    def make() -> Component:
+        from poblano.config import load
+
+        path = "poblano.vector.engine:VectorEngine"
+        return _made(path, {"configuration": load(preset, list(overrides)).slice})
+
+    return make
+
+
+_LITTLE_VECTOR = {"POBLANO_RANDOM_PASSES": "4", "POBLANO_BENCH_SHARE": "0.03"}
+_VECTOR_ENGINES = {
+    "tiny": Variant(_vector(), {"verilator": {}, "icarus": _LITTLE_VECTOR}),
+    "bench": Variant(
+        _vector("slice.l1.size=64 KiB", preset="bench"),
+        {"verilator": {"POBLANO_RANDOM_PASSES": "60", "POBLANO_BENCH_SHARE": "0.5"}},
+    ),
+    "wide": Variant(
+        _vector(
+            "slice.vector.lanes=64",
+            "slice.l1.line=256 B",
+            "slice.vector.pipeline.add=3",
+            "slice.vector.pipeline.multiply=1",
+            "slice.vector.pipeline.function=8",
+        ),
+        {"verilator": {"POBLANO_RANDOM_PASSES": "40", "POBLANO_BENCH_SHARE": "0.3"}},
+        nightly=True,
+        limit=6000.0,
+    ),
+    "short": Variant(
+        _vector(
+            "slice.vector.lanes=2",
+            "slice.vector.pipeline.add=0",
+            "slice.vector.pipeline.multiply=0",
+            "slice.vector.pipeline.function=0",
+        ),
+        {"verilator": {"POBLANO_RANDOM_PASSES": "60", "POBLANO_BENCH_SHARE": "0.5"}},
+        nightly=True,
+    ),
+}
+
+
 def _quantiser(
     formats: tuple[str, ...], stages: int, *, icarus: bool = False, nightly: bool = False
 ) -> Variant:
@@ -413,6 +475,28 @@ def _dmas(half: str) -> dict[str, Variant]:
     }
 
 
+def _scalar(*overrides: str, queues: int) -> Factory:
+    def make() -> Component:
+        from poblano.config import load
+
+        section = load("tiny", list(overrides)).slice
+        path = "poblano.scalar.engine:ScalarEngine"
+        return _made(path, {"configuration": section, "queues": queues})
+
+    return make
+
+
+_SCALARS = {
+    "tiny": Variant(
+        _scalar(queues=4), {"verilator": {}, "icarus": {"POBLANO_BENCH_SHARE": "0.05"}}
+    ),
+    "wide_line": Variant(
+        _scalar("slice.l1.line=512 B", "slice.l1.size=18 KiB", queues=9),
+        {"verilator": {"POBLANO_BENCH_SHARE": "0.3"}},
+    ),
+}
+
+
 def _both(make: Factory) -> Variant:
     """Return a variant that both simulators run, Icarus with a tenth of the cycles."""
     return Variant(make, {"verilator": {}, "icarus": {"POBLANO_CYCLES": "500"}})
@@ -447,6 +531,7 @@ _QUEUES = {
         _plain("poblano.control.command_queue:CommandQueue", {"depth": 4, "semaphores": 8})
     ),
 }
+_MERGERS = {"default": _both(_plain("poblano.control.word_merger:WordMerger", {}))}
 _FETCHERS = {"two_words_a_line": _both(_fetcher), "one_word_a_line": _both(_one_word_lines)}
 
 BLOCKS: Mapping[str, Block] = {
@@ -462,12 +547,16 @@ BLOCKS: Mapping[str, Block] = {
         Block("fp32_compare", "comparison, maximum and minimum of binary32", _COMPARISONS),
         Block("conversion", "binary32 to a narrow format or from it", _CONVERSIONS),
         Block("elementary", "exponentials, roots, reciprocal and sigmoid", _ELEMENTARIES),
+        Block("vector_lane", "lane of the vector engine", _LANES),
+        Block("vector_engine", "vector engine", _VECTOR_ENGINES),
         Block("mx_quantiser", "quantiser of a block to any of several MX formats", _QUANTISERS),
         Block("host_registers", "register map on AXI4-Lite", _REGISTERS),
         Block("register_carry", "counters of the register map that carry", _CARRIES),
         Block("host_window", "AXI4 window of the host on L1", _WINDOWS),
         Block("dma_load", "DMA engine, HBM to L1", _dmas("load")),
         Block("dma_store", "DMA engine, L1 to HBM", _dmas("store")),
+        Block("word_merger", "words of fetcher and scalar engine for a queue", _MERGERS),
+        Block("scalar_engine", "scalar engine on L1, queues and semaphores", _SCALARS),
         Block("scratchpad", "L1 and its clients", _SCRATCHPADS),
         Block("semaphores", "counting semaphores", _SEMAPHORES),
         Block("command_queue", "queue of an engine", _QUEUES),

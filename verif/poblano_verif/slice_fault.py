@@ -49,6 +49,9 @@ class SliceFault:
             Fault.SILENCE: f"no answer for address {self.address:#x}",
             Fault.SEMAPHORE: f"semaphore {self.index}",
             Fault.WAIT: f"waited too long for semaphore {self.index}",
+            Fault.INSTRUCTION: f"no instruction at {self.address:#x}",
+            Fault.LOOP: f"budget used up before {self.address:#x}",
+            Fault.ALIGNMENT: f"address {self.address:#x} is no multiple",
         }
         where = f"queue {self.queue}, command {self.command}" if self.queue else "no queue"
         detail = details.get(self.kind)

@@ -151,6 +151,9 @@ def random_pass(
         unit = configuration.vector.lanes * fmt.size
         stride = random.choice((length, -(-length // unit) * unit, length + random.randrange(40)))
         place = room.take((rows - 1) * stride + length)
+        a_size = number_of(chain["a_format"]).size
+        if not chain["indexed"] and fmt.size <= a_size and random.random() < 0.2:
+            place, stride = values["a"], values["a_row_stride"]  # results replace the elements
         values |= {"d_codes": place, "d_code_stride": stride}
     elif fmt is not None:
         blocks, column = num_blocks(cols), rows * fmt.block_bytes

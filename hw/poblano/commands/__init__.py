@@ -24,6 +24,7 @@ from poblano.commands.model import (
     Field,
     Values,
 )
+from poblano.commands.scalar import SCALAR_RUN
 from poblano.commands.tensor import MATMUL
 from poblano.commands.vector import CHAIN, PASS, TOPK, VECTOR_COMMANDS
 
@@ -37,6 +38,7 @@ __all__ = [
     "MATMUL",
     "OPCODE_WIDTH",
     "PASS",
+    "SCALAR_RUN",
     "STORE_ROWS",
     "STORE_SCATTER",
     "SYNCHRONISATION",
@@ -50,7 +52,7 @@ __all__ = [
     "by_opcode",
 ]
 
-COMMANDS: tuple[Command, ...] = (MATMUL, *DMA_COMMANDS, *VECTOR_COMMANDS)
+COMMANDS: tuple[Command, ...] = (MATMUL, *DMA_COMMANDS, *VECTOR_COMMANDS, SCALAR_RUN)
 """Every command."""
 
 

@@ -47,6 +47,9 @@ class CommandFetcher(Component):
         The ring of queue Q, and how many of its words have been fetched, modulo 65,536.
     words_Q:
         The words of queue Q.
+    coming_Q:
+        A word of queue Q was chosen and is delivered in this cycle or later, whatever the queue
+        then says: its room must stay.
     idle_Q:
         Every published word of queue Q has been fetched.
     read, read_data:
@@ -69,6 +72,7 @@ class CommandFetcher(Component):
                 f"ring_{queue}": In(ring_layout()),
                 f"fetched_{queue}": Out(POINTER_WIDTH),
                 f"words_{queue}": Out(stream.Signature(8 * WORD_BYTES)),
+                f"coming_{queue}": Out(1),
                 f"idle_{queue}": Out(1),
                 f"fault_{queue}": Out(fault_layout()),
             }
@@ -90,8 +94,12 @@ class CommandFetcher(Component):
             self.read.payload.eq(place >> line_zeros),
             word.eq(self.read_data.word_select(column, 8 * WORD_BYTES)),
         ]
+        chosen = Signal()
         for queue in range(self.queues):
-            m.d.comb += getattr(self, f"words_{queue}").payload.eq(word)
+            m.d.comb += [
+                getattr(self, f"words_{queue}").payload.eq(word),
+                getattr(self, f"coming_{queue}").eq(chosen & (turn == queue)),
+            ]
 
         with m.FSM():
             with m.State("Choose"):
@@ -104,11 +112,12 @@ class CommandFetcher(Component):
                 with m.If(wants.any()):
                     m.next = "Read"
             with m.State("Read"):
-                m.d.comb += self.read.valid.eq(1)
+                m.d.comb += [self.read.valid.eq(1), chosen.eq(1)]
                 m.d.sync += column.eq(place[:line_zeros] if line_zeros else 0)
                 with m.If(self.read.ready):
                     m.next = "Deliver"
             with m.State("Deliver"):
+                m.d.comb += chosen.eq(1)
                 with m.Switch(turn):
                     for queue in range(self.queues):
                         with m.Case(queue):

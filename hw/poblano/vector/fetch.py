@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import *
-from amaranth.lib import data, enum, stream
+from amaranth.lib import enum, stream
 from amaranth.lib.wiring import In, Out
 
-from poblano.arith.fp32_fields import canonical, is_nan
 from poblano.commands import ADDRESS_WIDTH
 from poblano.component import Component, once
 from poblano.config import SliceConfiguration
 from poblano.vector.beat import beat_layout
-from poblano.vector.job import SIDES, Reduction, Store, chain_layout, pass_layout
-from poblano.vector.stream_window import StreamWindow, window_layout
-from poblano.vector.timing import DEBT_LIMIT
-from poblano_golden.formats import BLOCK_SIZE
+from poblano.vector.job import SIDES, chain_layout, pass_layout
+from poblano.vector.landing import SCALARS, Landing
+from poblano.vector.write_debt import WriteDebt
 
 __all__ = ["VectorFetch"]
 
@@ -122,8 +120,7 @@ class VectorFetch(Component):
                 "beat": Out(beat_layout(lanes)),
                 "valid_lanes": Out(lanes),
                 **{side: Out(32 * lanes) for side in SIDES},
-                "p": Out(32),
-                "q": Out(32),
+                **{name: Out(32) for name in SCALARS},
                 "outside": Out(1),
                 "outside_address": Out(40),
                 "busy": Out(1),
@@ -135,23 +132,32 @@ class VectorFetch(Component):
         line = self.configuration.l1.line
         self.offset_width = (line - 1).bit_length()
         self.phase = Signal(_Phase)
-        self.step_layout = data.StructLayout(
-            {
-                "emits": 1,
-                "index": 1,
-                **{f"{side}_step": window_layout(line) for side in (*SIDES, "p", "q")},
-                "beat": beat_layout(self.lanes),
-                "high": range(self.lanes + 1),
-                "low": range(self.lanes + 1),
-            }
-        )
-        self.index_at, self.index_word = Signal(_PLACE_WIDTH), Signal(32)
-        step, steps, slot_free = Signal(self.step_layout), Signal(), Signal()
-        accepted = Signal()
-        arrives = self._second_stage(m, platform, step, steps, slot_free, accepted)
-        walk = self._walk(m, step)
-        streams = self._streams(m, walk)
-        self._request(m, walk, streams, step, steps, slot_free, accepted, arrives)
+        self.index_at = Signal(_PLACE_WIDTH)
+        landing: Any = Landing(line=line, lanes=self.lanes)
+        debt: Any = WriteDebt(lanes=self.lanes)
+        m.submodules.landing = once(landing, platform)
+        m.submodules.write_debt = once(debt, platform)
+        m.d.comb += [
+            landing.enable.eq(self.enable),
+            landing.read_data.eq(self.read_data),
+            landing.index_offset.eq(self.index_at[: self.offset_width]),
+            debt.start.eq(self.start),
+            debt.chain.eq(self.chain),
+            debt.topk.eq(self.job.topk),
+            debt.straddles.eq(self.job.straddles),
+            *(
+                getattr(self, name).eq(getattr(landing, name))
+                for name in ("beat", "valid_lanes", *SIDES, *SCALARS)
+            ),
+        ]
+        walk = self._walk(m, landing.step)
+        m.d.comb += [
+            debt.emits.eq(walk["emits"]),
+            debt.count.eq(walk["count"]),
+            debt.last.eq(walk["last"]),
+        ]
+        streams = self._streams(m, walk, landing.index)
+        self._request(m, walk, streams, landing, debt.room)
         return m
 
     # ---- where the walk is
@@ -228,7 +234,7 @@ class VectorFetch(Component):
             "new_count": _at_most(new.cols, lanes),
         }
 
-    def _streams(self, m: Module, walk: dict[str, Any]) -> list[_Stream]:
+    def _streams(self, m: Module, walk: dict[str, Any], index: Value) -> list[_Stream]:
         """The places of every stream."""
         job, new, chain = self.job, self.new_job, self.chain
         line_width = _PLACE_WIDTH - self.offset_width
@@ -248,7 +254,7 @@ class VectorFetch(Component):
                 )
             )
 
-        for name in "pq":
+        for name in SCALARS:
             at = Signal(_PLACE_WIDTH, name=f"{name}_at")
             with m.If(walk["emits"] & walk["last"]):
                 m.d.sync += at.eq(at + 4)
@@ -286,13 +292,13 @@ class VectorFetch(Component):
                     last.eq(end[self.offset_width :]),
                 ]
             if side == "a":
-                self._place_by_index(m, at, last, walk["count"], shift)
+                self._place_by_index(m, at, last, walk["count"], shift, index)
             active = C(1, 1) if side == "a" else chain[f"reads_{side}"] & ~job.topk
             stream_of(side, active, at, last)
         return streams
 
     def _place_by_index(
-        self, m: Module, at: Value, last: Value, count: Value, shift: Value
+        self, m: Module, at: Value, last: Value, count: Value, shift: Value, index: Value
     ) -> None:
         """The row's place in a: its index times the stride, added to the base a cycle later."""
         job = self.job
@@ -307,7 +313,7 @@ class VectorFetch(Component):
             m.d.sync += self.index_at.eq(self.new_job.index)
         with m.If(self.phase == _Phase.MULTIPLY):
             m.d.sync += [
-                product.eq(self.index_word * job.a_row_stride),
+                product.eq(index * job.a_row_stride),
                 self.index_at.eq(self.index_at + 4),
                 self.phase.eq(_Phase.ADD),
             ]
@@ -323,17 +329,10 @@ class VectorFetch(Component):
     # ---- what is read in a cycle
 
     def _request(
-        self,
-        m: Module,
-        walk: dict[str, Any],
-        streams: list[_Stream],
-        step: Any,
-        steps: Value,
-        slot_free: Value,
-        accepted: Value,
-        arrives: Value,
+        self, m: Module, walk: dict[str, Any], streams: list[_Stream], landing: Any, room: Value
     ) -> None:
         """Ask for the next line that the beat lacks; emit the beat with the last one."""
+        step, emits = landing.step, walk["emits"]
         runs, asks_index = Signal(), Signal()
         reads = Signal(len(streams))
         chosen = Signal(len(streams))
@@ -355,17 +354,17 @@ class VectorFetch(Component):
             m.d.comb += line.eq(self.index_at[self.offset_width :])
         m.d.comb += final.eq(~(reads & ~chosen).any() & (whole | ~reads.any()))
 
-        offered, goes, wants, inside, room = Signal(), Signal(), Signal(), Signal(), Signal()
+        offered, goes, wants, inside, accepted = (Signal() for _ in range(5))
         m.d.comb += [
-            goes.eq((~self.halted | offered) & slot_free),
-            room.eq(self._debt(m, walk)),
+            goes.eq((~self.halted | offered) & landing.ready),
             wants.eq((runs & reads.any() & (~final | room)) | asks_index),
             inside.eq(line < self.lines),
             self.read.valid.eq(goes & wants & inside),
             self.read.payload.eq(line),
             accepted.eq(self.read.valid & self.read.ready),
             walk["emits"].eq(runs & final & room & goes & Mux(reads.any(), accepted, C(1, 1))),
-            steps.eq(accepted | walk["emits"]),
+            landing.step_valid.eq(accepted | emits),
+            landing.reads.eq(accepted),
             step.index.eq(asks_index),
             self.outside.eq((goes & wants & ~inside) | self.index_outside),
             self.outside_address.eq(
@@ -376,7 +375,7 @@ class VectorFetch(Component):
         m.d.sync += offered.eq(self.read.valid & ~self.read.ready)
         with m.If(asks_index & accepted):
             m.d.sync += self.phase.eq(_Phase.INDEX_COMES)
-        with m.If((self.phase == _Phase.INDEX_COMES) & arrives):
+        with m.If((self.phase == _Phase.INDEX_COMES) & landing.index_valid):
             m.d.sync += self.phase.eq(_Phase.MULTIPLY)
 
         for number, item in enumerate(streams):
@@ -384,7 +383,7 @@ class VectorFetch(Component):
             part = step[f"{item.name}_step"]
             m.d.comb += [
                 takes.eq(runs & accepted & chosen[number]),
-                makes.eq(Mux(takes, item.whole, walk["emits"] & item.active & ~item.done)),
+                makes.eq(Mux(takes, item.whole, emits & item.active & ~item.done)),
                 part.takes.eq(takes),
                 part.makes.eq(makes),
                 part.joins.eq(item.has_first),
@@ -392,108 +391,10 @@ class VectorFetch(Component):
             ]
             with m.If(takes):
                 m.d.sync += [item.held.eq(line), item.held_valid.eq(1), item.done.eq(item.whole)]
-            with m.If(walk["emits"]):
+            with m.If(emits):
                 m.d.sync += item.done.eq(0)
             with m.If(self.start):
                 m.d.sync += [item.held_valid.eq(0), item.done.eq(0)]
-
-    def _debt(self, m: Module, walk: dict[str, Any]) -> Value:
-        """Count the writes that emitted beats cause and that are not made yet, if none waits."""
-        lanes, chain = self.lanes, self.chain
-        blocks_of_beat = max(1, lanes // BLOCK_SIZE)
-        beats_of_block = max(1, BLOCK_SIZE // lanes)
-        blocks = Signal(range(blocks_of_beat + 1))
-        place = Signal(range(max(2, beats_of_block)))
-        if lanes >= BLOCK_SIZE:
-            m.d.comb += blocks.eq((walk["count"] + BLOCK_SIZE - 1)[5:])
-        else:
-            m.d.comb += blocks.eq(walk["last"] | (place == beats_of_block - 1))
-            with m.If(walk["emits"]):
-                m.d.sync += place.eq(Mux(blocks.any(), 0, place + 1))
-            with m.If(self.start):
-                m.d.sync += place.eq(0)
-        most = DEBT_LIMIT + 3 * blocks_of_beat + 2
-        writes, debt = Signal(range(most + 1)), Signal(range(most + 1))
-        stored, reduced = Signal(range(most + 1)), Signal(2)
-        straddles = self.job.straddles
-        with m.If(self.job.topk):
-            m.d.comb += reduced.eq(2)
-        with m.Else():
-            with m.Switch(chain.store):
-                with m.Case(Store.WIDE):
-                    m.d.comb += stored.eq(1 + straddles)
-                with m.Case(Store.MX):
-                    m.d.comb += stored.eq(blocks * Mux(straddles, 3, 2))
-            m.d.comb += reduced.eq(
-                Mux(chain.reduction == Reduction.SOFTMAX, 2, chain.reduction != Reduction.NONE)
-            )
-        m.d.comb += writes.eq(stored + Mux(walk["last"], reduced, 0))
-        m.d.sync += debt.eq(debt - debt.any() + Mux(walk["emits"], writes, 0))
-        return debt <= DEBT_LIMIT
-
-    # ---- the lines that come
-
-    def _second_stage(
-        self, m: Module, platform: Any, step: Any, steps: Value, slot_free: Value, accepted: Value
-    ) -> Value:
-        """A step waits for its line, and then, while time stands still, with it."""
-        line = self.configuration.l1.line
-        now = Signal(self.step_layout)
-        now_valid, fresh, moves = Signal(), Signal(), Signal()
-        kept, arrived = Signal(8 * line, reset_less=True), Signal(8 * line)
-        m.d.comb += [
-            slot_free.eq(~now_valid | self.enable),
-            moves.eq(now_valid & self.enable),
-            arrived.eq(Mux(fresh, self.read_data, kept)),
-        ]
-        m.d.sync += fresh.eq(accepted)
-        with m.If(fresh):
-            m.d.sync += kept.eq(self.read_data)
-        with m.If(steps):
-            m.d.sync += [now.eq(step), now_valid.eq(1)]
-        with m.Elif(moves):
-            m.d.sync += now_valid.eq(0)
-
-        for side in SIDES:
-            window: Any = StreamWindow(line=line, most=4 * self.lanes)
-            m.submodules[f"window_{side}"] = once(window, platform)
-            part = now[f"{side}_step"]
-            m.d.comb += [
-                window.enable.eq(self.enable),
-                window.step.takes.eq(part.takes & now_valid),
-                window.step.makes.eq(part.makes & now_valid),
-                window.step.joins.eq(part.joins),
-                window.step.offset.eq(part.offset),
-                window.arrived.eq(arrived),
-                getattr(self, side).eq(window.chunk),
-            ]
-        for name in "pq":
-            part = now[f"{name}_step"]
-            held = Signal(8 * line, name=f"{name}_line", reset_less=True)
-            word, early = Signal(32, name=f"{name}_word"), Signal(32, name=f"{name}_early")
-            m.d.comb += word.eq(Mux(part.joins, held, arrived).word_select(part.offset[2:], 32))
-            with m.If(moves & part.takes):
-                m.d.sync += held.eq(arrived)
-            with m.If(moves & part.makes):
-                m.d.sync += early.eq(canonical(word, is_nan(word)))
-            with m.If(self.enable):
-                m.d.sync += getattr(self, name).eq(early)
-        arrives = Signal()
-        m.d.comb += arrives.eq(moves & now.index)
-        with m.If(arrives):
-            m.d.sync += self.index_word.eq(
-                arrived.word_select(self.index_at[2 : self.offset_width], 32)
-            )
-
-        with m.If(self.enable):
-            m.d.sync += [
-                self.beat.eq(now.beat),
-                self.beat.valid.eq(now_valid & now.emits),
-                self.valid_lanes.eq(
-                    Cat((now.high > lane) & (now.low <= lane) for lane in range(self.lanes))
-                ),
-            ]
-        return arrives
 
 
 def _at_most(value: Value, limit: int) -> Value:

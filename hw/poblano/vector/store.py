@@ -8,9 +8,6 @@ from amaranth.hdl import *
 from amaranth.lib import data, fifo, stream
 from amaranth.lib.wiring import In, Out
 
-from poblano.arith.fp32_to_bf16 import Fp32ToBf16
-from poblano.arith.fp32_to_fp16 import Fp32ToFp16
-from poblano.arith.fp32_to_int8 import Fp32ToInt8
 from poblano.arith.mx_quantiser import MxQuantiser
 from poblano.commands import ADDRESS_WIDTH
 from poblano.component import Component, once
@@ -20,43 +17,12 @@ from poblano.tensor.block_gatherer import BlockGatherer
 from poblano.vector.beat import beat_layout, present_lanes
 from poblano.vector.job import Store, chain_layout, pass_layout
 from poblano.vector.timing import GATHER_STAGES, QUANTISER_STAGES, QUEUE_DEPTH
+from poblano.vector.wide_round import WideRound
 from poblano_golden.formats import BLOCK_SIZE, MX_FORMATS
 
 __all__ = ["VectorStore"]
 
 _PLACE_WIDTH = ADDRESS_WIDTH + 1
-
-
-class _Round(Component):
-    """Rounds the numbers of a beat to a wide format, by its index. Combinational.
-
-    Parameters
-    ----------
-    lanes:
-        Numbers of a beat.
-    """
-
-    def __init__(self, *, lanes: int) -> None:
-        self.lanes = lanes
-        super().__init__({"values": In(32 * lanes), "format": In(2), "packed": Out(32 * lanes)})
-
-    def elaborate(self, platform: Any) -> Module:
-        m = Module()
-        parts: list[list[Value]] = [[], [], []]
-        for lane in range(self.lanes):
-            value = self.values.word_select(lane, 32)
-            for number, kind in enumerate((Fp32ToBf16, Fp32ToFp16, Fp32ToInt8)):
-                convert: Any = kind()
-                m.submodules[f"{kind.__name__.lower()}_{lane}"] = once(convert, platform)
-                m.d.comb += convert.i.eq(value)
-                parts[number].append(Value.cast(convert.o).as_unsigned())
-        with m.Switch(self.format):
-            with m.Case(0):
-                m.d.comb += self.packed.eq(self.values)
-            for number, values in enumerate(parts, 1):
-                with m.Case(number):
-                    m.d.comb += self.packed.eq(Cat(values))
-        return m
 
 
 class VectorStore(Component):
@@ -138,7 +104,7 @@ class VectorStore(Component):
         return m
 
     def _wide(self, m: Module, platform: Any) -> tuple[Any, Value]:
-        rounding: Any = _Round(lanes=self.lanes)
+        rounding: Any = WideRound(lanes=self.lanes)
         m.submodules.rounding = once(rounding, platform)
         item = Signal(self.item_layout, name="wide")
         m.d.comb += [

@@ -94,5 +94,9 @@ class WordWriter(Component):
             with m.Else():
                 m.d.sync += first_place.eq(first_place + 4)
         with m.If(self.start):
-            m.d.sync += [first_place.eq(self.new_job.r), second_place.eq(self.new_job.r2), second.eq(0)]
+            m.d.sync += [
+                first_place.eq(self.new_job.r),
+                second_place.eq(self.new_job.r2),
+                second.eq(0),
+            ]
         return m

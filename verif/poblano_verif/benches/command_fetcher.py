@@ -62,6 +62,10 @@ async def _begin(dut: Any) -> tuple[Dut, L1Configuration, int]:
     return block, L1Configuration.model_validate(values), int(parameters["queues"])
 
 
+def _delivers(block: Dut, queue: int) -> int:
+    return block.ports[f"words_{queue}__valid"].bits
+
+
 @cocotb.test(timeout_time=1_000_000_000, timeout_unit="step")
 async def words_come_in_order(dut: Any) -> None:
     """Words of every ring, in order and once each, under stalls of L1 and of the queues."""
@@ -71,6 +75,7 @@ async def words_come_in_order(dut: Any) -> None:
     data: int | None = None
     longest = 0
     since = [0] * queues
+    coming: list[int] = []
     for _ in range(CYCLES):
         enable = random.random() < 0.95
         ready = [random.random() < 0.8 for _ in range(queues)]
@@ -86,12 +91,18 @@ async def words_come_in_order(dut: Any) -> None:
         block.ports["read__ready"].drive(int(random.random() < 0.6))
         block.ports["read_data"].drive(0 if data is None else data)
         await ReadOnly()
+        before = coming
+        coming = [q for q in range(queues) if block.ports[f"coming_{q}"].bits]
+        assert len(coming) <= 1
+        asks = block.ports["read__valid"].bits
+        assert bool(coming) == bool(asks or any(_delivers(block, q) for q in range(queues)))
         for queue in range(queues):
             assert block.ports[f"fetched_{queue}"].bits == rings.taken[queue] % (1 << 16)
             idle = rings.published[queue] == rings.taken[queue]
             assert block.ports[f"idle_{queue}"].bits == idle
             if block.ports[f"words_{queue}__valid"].bits:
                 assert block.ports[f"words_{queue}__ready"].bits, "a word must have room"
+                assert before == coming == [queue], f"{coming} was announced, not {queue}"
                 assert not idle, f"queue {queue} got a word that was not published"
                 offset = rings.taken[queue] % (1 << rings.sizes[queue])
                 expected = rings.word(rings.bases[queue] + offset)

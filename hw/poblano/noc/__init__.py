@@ -1,0 +1,1 @@
+"""The network on chip: routers with credits on a mesh or torus, in dimension order."""

@@ -1,0 +1,1 @@
+"""The scalar engine: a small in-order processor that issues commands."""

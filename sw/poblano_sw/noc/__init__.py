@@ -1,0 +1,1 @@
+"""A model of the network on chip that is equal to the hardware cycle by cycle."""
