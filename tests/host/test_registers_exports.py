@@ -137,7 +137,7 @@ def test_the_command_writes_a_folder_and_replaces_only_its_own(tmp_path, capsys)
         assert run("tiny", "-P", "slice.hbm.ports=2", "-o", folder) == 0
         assert is_whole(folder)
     assert "QUEUE_STORE_1_TAIL" in (folder / "poblano_slice.rdl").read_text()
-    assert capsys.readouterr().out.count(f"{folder}: 103 words, ") == 2
+    assert capsys.readouterr().out.count(f"{folder}: 111 words, ") == 2
     (folder / "notes.txt").write_text("mine")
     assert run("tiny", "-o", folder) == 2
     assert "got notes.txt in it (--force replaces the folder)" in capsys.readouterr().err

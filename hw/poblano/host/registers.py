@@ -40,7 +40,7 @@ __all__ = [
 ID = int.from_bytes(b"PBLO", "big")
 """What the register ID holds."""
 
-VERSION = (1, 0)
+VERSION = (2, 0)
 """Major and minor version of this map; the major one changes if old software would fail."""
 
 POINTER_WIDTH = 16
@@ -60,7 +60,7 @@ _WORD_ZEROS = (WORD_BYTES - 1).bit_length()
 
 
 def queue_names(configuration: Configuration) -> tuple[str, ...]:
-    """Return the queues in the order of their numbers: `tensor`, `vector`, `load_0`, `store_0`, ..."""
+    """Return the queues by their numbers: `tensor`, `vector`, `load_0`, `store_0`, `load_1`, ..."""
     ports = range(configuration.slice.hbm.ports)
     return ("tensor", "vector", *(f"{half}_{port}" for port in ports for half in ("load", "store")))
 

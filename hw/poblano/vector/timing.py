@@ -33,6 +33,7 @@ __all__ = [
     "QUEUE_DEPTH",
     "chain_cycles",
     "pass_cycles",
+    "sum_ways",
     "topk_cycles",
 ]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from poblano.config import Configuration
-from poblano.vector.latency import sum_ways
+from poblano.vector.timing import sum_ways
 from poblano_golden.arrays import F32, F64
 from poblano_golden.blocks import MxTensor, quantise
 from poblano_golden.errors import PoblanoError

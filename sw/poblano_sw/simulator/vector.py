@@ -19,7 +19,7 @@ from poblano.vector.layout import (
     stored_as,
     topk_extents,
 )
-from poblano.vector.latency import sum_ways
+from poblano.vector.timing import sum_ways
 from poblano_golden.arrays import F32, I64, U8
 from poblano_golden.blocks import pack, quantise
 from poblano_golden.errors import PoblanoError
