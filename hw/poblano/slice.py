@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import *
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -14,6 +16,7 @@ from poblano.control.command_queue import CommandQueue
 from poblano.control.fault_register import FaultRegister
 from poblano.control.fetcher import CommandFetcher
 from poblano.control.semaphores import Semaphores
+from poblano.control.word_merger import WordMerger
 from poblano.dma.load import LoadEngine
 from poblano.dma.store import StoreEngine
 from poblano.faults import Fault
@@ -23,6 +26,7 @@ from poblano.host.registers import queue_names
 from poblano.host.window import ID_WIDTH, HostWindow
 from poblano.l1.scratchpad import Scratchpad, index_width
 from poblano.l1.shared_reader import SharedReader
+from poblano.scalar.engine import ScalarEngine
 from poblano.tensor.engine import TensorEngine
 from poblano.vector.engine import VectorEngine
 
@@ -33,8 +37,10 @@ class Slice(Component):
     """One slice of the machine.
 
     Every engine takes commands from a queue of its own, in order, and meets the others only
-    through semaphores. In L1 the tensor engine goes first, then the vector engine, then stores and
-    loads by the number of their port, then index lists, command words and the host.
+    through semaphores; the scalar engine can also put words into every queue. In L1 the tensor
+    engine goes first, then the vector engine, then stores and loads by the number of their port,
+    then the scalar engine's writes and the host's; index lists, the scalar engine's reads, command
+    words and the host's reads share a port behind these.
 
     Parameters
     ----------
@@ -86,7 +92,8 @@ class Slice(Component):
         stores = [StoreEngine(configuration=section) for _ in self.ports]
         halves = [half for port in self.ports for half in (loads[port], stores[port])]
         vector = VectorEngine(configuration=section)
-        engines = [tensor, vector, *halves]
+        scalar = ScalarEngine(configuration=section, queues=len(self.queues))
+        engines = [tensor, vector, scalar, *halves]
         for name, engine in zip(self.queues, engines, strict=True):
             m.submodules[f"{name}_engine"] = once(engine, platform)
 
@@ -100,13 +107,15 @@ class Slice(Component):
 
         fetcher = CommandFetcher(l1=section.l1, queues=len(self.queues))
         m.submodules.command_fetcher = once(fetcher, platform)
-        self._connect_l1(m, platform, tensor, vector, loads, stores, fetcher, window, registers)
+        self._connect_l1(
+            m, platform, tensor, vector, scalar, loads, stores, fetcher, window, registers
+        )
         self._connect_hbm(m, loads, stores, registers)
-        self._connect_queues(m, platform, engines, fetcher, registers)
+        self._connect_queues(m, platform, engines, scalar, fetcher, registers)
         return m
 
     def _connect_l1(
-        self, m, platform, tensor, vector, loads, stores, fetcher, window, registers
+        self, m, platform, tensor, vector, scalar, loads, stores, fetcher, window, registers
     ) -> None:
         """Give every client its port of L1."""
         section = self.configuration.slice.l1
@@ -116,11 +125,12 @@ class Slice(Component):
             line=section.line,
             banks=section.banks,
             readers=3 + ports,
-            writers=3 + ports,
+            writers=4 + ports,
         )
         m.submodules.l1 = once(l1, platform)
         seldom = [
             *((half.index_read, half.index_data) for half in (*loads, *stores)),
+            (scalar.read, scalar.read_data),
             (fetcher.read, fetcher.read_data),
             (window.read, window.read_data),
         ]
@@ -146,7 +156,8 @@ class Slice(Component):
             wiring.connect(m, writer.write, getattr(l1, f"write_{client}"))
         last = 2 + ports
         wiring.connect(m, shared.read, getattr(l1, f"read_{last}"))
-        wiring.connect(m, window.write, getattr(l1, f"write_{last}"))
+        wiring.connect(m, scalar.write, getattr(l1, f"write_{last}"))
+        wiring.connect(m, window.write, getattr(l1, f"write_{last + 1}"))
         for client, (read, line) in enumerate(seldom):
             wiring.connect(m, read, getattr(shared, f"client_{client}"))
             m.d.comb += line.eq(getattr(l1, f"read_data_{last}"))
@@ -171,15 +182,21 @@ class Slice(Component):
                     getattr(registers, f"hbm_{index}_{kind}_beats").eq(half.beat),
                 ]
 
-    def _connect_queues(self, m, platform, engines, fetcher, registers) -> None:
+    def _connect_queues(self, m, platform, engines, scalar, fetcher, registers) -> None:
         """Rings to queues, queues to engines and semaphores, and all of it to the registers."""
         host = self.configuration.slice.host
         count = len(self.queues)
-        semaphores = Semaphores(count=host.semaphores, queues=count)
+        semaphores = Semaphores(count=host.semaphores, queues=count + 1)
         faults = FaultRegister(queues=count)
         m.submodules.semaphores = once(semaphores, platform)
         m.submodules.fault_register = once(faults, platform)
-        m.d.comb += fetcher.enable.eq(registers.control_enable)
+        m.d.comb += [
+            fetcher.enable.eq(registers.control_enable),
+            scalar.patience.eq(registers.watchdog),
+            # the scalar engine's instructions come after all queues
+            *_asks(semaphores, count, scalar),
+            scalar.granted.eq(getattr(semaphores, f"granted_{count}")),
+        ]
 
         notified = Signal(count)
         busy = Signal(count)
@@ -189,9 +206,14 @@ class Slice(Component):
             m.submodules[f"{name}_queue"] = once(queue, platform)
             registers_of = _RegistersOf(registers, f"queue_{name}")
             ring = getattr(fetcher, f"ring_{index}")
-            wiring.connect(m, getattr(fetcher, f"words_{index}"), queue.words)
+            merger = WordMerger()
+            m.submodules[f"{name}_words"] = once(merger, platform)
+            wiring.connect(m, getattr(scalar, f"issue_{index}"), merger.issued)
+            wiring.connect(m, getattr(fetcher, f"words_{index}"), merger.fetched)
+            wiring.connect(m, merger.words, queue.words)
             wiring.connect(m, queue.command, engine.command)
             m.d.comb += [
+                merger.coming.eq(getattr(fetcher, f"coming_{index}")),
                 ring.base.eq(registers_of.base),
                 ring.size_log2.eq(registers_of.size_log2),
                 ring.tail.eq(registers_of.tail),
@@ -212,8 +234,7 @@ class Slice(Component):
                 getattr(faults, f"ring_{index}").eq(getattr(fetcher, f"fault_{index}")),
                 getattr(faults, f"completed_{index}").eq(queue.completed),
             ]
-            for part in ("wait", "wait_valid", "signal", "signal_valid"):
-                m.d.comb += getattr(semaphores, f"{part}_{index}").eq(getattr(queue, part))
+            m.d.comb += _asks(semaphores, index, queue)
             for part in ("granted", "missing"):
                 m.d.comb += getattr(queue, part).eq(getattr(semaphores, f"{part}_{index}"))
 
@@ -243,6 +264,14 @@ class Slice(Component):
         before = Signal()
         m.d.sync += before.eq(failed)
         m.d.comb += registers.interrupt_status_fault.eq(failed & ~before)
+
+
+def _asks(semaphores: Semaphores, index: int, client: Any) -> list[Any]:
+    """Return the statements by which a client of the semaphores asks and signals."""
+    return [
+        getattr(semaphores, f"{part}_{index}").eq(getattr(client, part))
+        for part in ("wait", "wait_valid", "signal", "signal_valid")
+    ]
 
 
 class _RegistersOf:

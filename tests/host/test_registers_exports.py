@@ -137,7 +137,7 @@ def test_the_command_writes_a_folder_and_replaces_only_its_own(tmp_path, capsys)
         assert run("tiny", "-P", "slice.hbm.ports=2", "-o", folder) == 0
         assert is_whole(folder)
     assert "QUEUE_STORE_1_TAIL" in (folder / "poblano_slice.rdl").read_text()
-    assert capsys.readouterr().out.count(f"{folder}: 111 words, ") == 2
+    assert capsys.readouterr().out.count(f"{folder}: 119 words, ") == 2
     (folder / "notes.txt").write_text("mine")
     assert run("tiny", "-o", folder) == 2
     assert "got notes.txt in it (--force replaces the folder)" in capsys.readouterr().err
@@ -150,7 +150,7 @@ def test_the_command_refuses_what_it_cannot_take(tmp_path, capsys):
     assert run("tiny", "-P", "slice.hbm.ports=200", "-o", tmp_path / "a") == 2
     assert run("tinny", "-o", tmp_path / "a") == 2
     errors = capsys.readouterr().err
-    assert "slice.hbm.ports must be at most 127 for the register map; got 200" in errors
+    assert "slice.hbm.ports must be at most 126 for the register map; got 200" in errors
     assert "did you mean 'tiny'?" in errors
     assert not (tmp_path / "a").exists()
 

@@ -57,7 +57,7 @@ def test_a_ring_is_aligned_and_a_power_of_two():
 
 
 def test_queues_exist_and_have_commands():
-    message = "a queue must be one of tensor, vector, load_0, store_0; got 'load_1'"
+    message = "a queue must be one of tensor, vector, scalar, load_0, store_0; got 'load_1'"
     assert refusal({"load_1": [move()]}) == message
     assert refusal({"load_0": []}) == "queue load_0 must have a command; it has none"
 

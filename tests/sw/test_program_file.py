@@ -51,9 +51,14 @@ def test_rings_lie_at_the_end_of_l1_by_default():
         ("load.rows hbm=0 l1=0 length=4", "p:1: a command must follow a .queue; got load.rows"),
         (
             ".queue load_1",
-            "p:1: .queue must be followed by one of tensor, vector, load_0, store_0; got load_1",
+            "p:1: .queue must be followed by one of tensor, vector, scalar, load_0, store_0; "
+            "got load_1",
         ),
-        (".queue", "p:1: .queue must be followed by one of tensor, vector, load_0, store_0; got nothing"),
+        (
+            ".queue",
+            "p:1: .queue must be followed by one of tensor, vector, scalar, load_0, store_0; "
+            "got nothing",
+        ),
         ("\n.words 3", "p:2: a directive must be .queue or .ring; got .words"),
         (".ring size=3", "p:1: .ring takes base=N and words=N; got 'size=3'"),
         (".ring words=x", "p:1: .ring takes base=N and words=N; got 'words=x'"),
@@ -83,7 +88,7 @@ def test_what_is_wrong_in_a_file_is_named():
         (data[:-1], "f: a program's CRC must be"),
         (
             resealed(data[:-68] + data[-4:]),
-            "f: queue 3 with 1 words must exist and lie in the file",
+            "f: queue 4 with 1 words must exist and lie in the file",
         ),
         (
             resealed(data[:-4] + b"12345678"),

@@ -8,11 +8,43 @@ import cocotb
 import numpy as np
 
 from poblano_sw.kernel import Builder
+from poblano_sw.program import Program
+from poblano_sw.scalar.assembler import assemble_scalar
 from poblano_sw.simulator import Memories, simulate
 from poblano_verif.kernel_workload import in_order, random_kernel
 from poblano_verif.slice_bench import LIMIT, Bench, count
 
-__all__ = ["random_kernels"]
+__all__ = ["data_dependent_loads", "random_kernels"]
+
+_EXPERT = 512
+"""Bytes of a row that is loaded by its number."""
+
+_PLACES = {"code": 0, "ids": 1024, "rows": 2048, "rings": 16384}
+"""L1 addresses."""
+
+_SOURCE = f"""
+# r1: where the ids lie, r2: how many, r3: where the rows go
+    address r5, template
+next: load32 r6, r1, 0
+    let r7, {_EXPERT}
+    mul r6, r6, r7
+    word r5, 0
+    field r6, load.rows.hbm
+    field r3, load.rows.l1
+    issue load_0
+    addi r1, r1, 4
+    add r3, r3, r7
+    addi r2, r2, -1
+    bne r2, r0, next
+    let r8, {{count}}
+back: wait 9, 1
+    addi r8, r8, -1
+    bne r8, r0, back
+    signal 10, 1
+    halt
+template: .word load.rows hbm=0 l1=0 length={_EXPERT} signal_a=9 signal_a_count=1
+"""
+"""Loads rows by ids that lie in L1, and signals semaphore 10 when all have come."""
 
 
 @cocotb.test(timeout_time=LIMIT, timeout_unit="step")
@@ -42,3 +74,45 @@ async def random_kernels(dut: Any) -> None:
             wrong = np.flatnonzero(found != other[:end])
             assert not len(wrong), f"{len(wrong)} bytes differ from {name}, from {wrong[0]:#x}"
         assert np.array_equal(simulated.hbm[0], wanted.hbm[0])
+
+
+@cocotb.test(timeout_time=LIMIT, timeout_unit="step")
+async def data_dependent_loads(dut: Any) -> None:
+    """The scalar engine loads rows by their numbers; a store waits for it. As the simulator."""
+    bench = Bench(dut)
+    memories = await bench.start()
+    driver, configuration = bench.driver, bench.driver.configuration
+    for number in (1, 5, 20):
+        ids = [bench.random.randrange(len(memories[0]) // _EXPERT // 2) for _ in range(number)]
+        source = _SOURCE.format(count=number)
+        images = {
+            _PLACES["code"]: assemble_scalar(configuration, source).code,
+            _PLACES["ids"]: np.array(ids, "<u4").tobytes(),
+        }
+        simulated = Memories(configuration.slice, len(memories[0]))
+        simulated.hbm[0][:] = memories[0]
+        for address, data in images.items():
+            await driver.window.write(address, data)
+            simulated.l1[address : address + len(data)] = np.frombuffer(data, np.uint8)
+        run = {"pc": _PLACES["code"], "r1": _PLACES["ids"], "r2": number, "r3": _PLACES["rows"]}
+        move = {
+            "hbm": len(memories[0]) // 2,
+            "l1": _PLACES["rows"],
+            "length": number * _EXPERT,
+            "wait_a": 10,
+            "wait_a_count": 1,
+        }
+        queues = {
+            "scalar": [bench.word("scalar.run", **run)],
+            "store_0": [bench.word("store.rows", **move)],
+        }
+        program = Program(queues, _PLACES["rings"], 4)
+        trace = simulate(configuration, program, simulated)
+        found = await driver.run(program, 200_000)
+        memories[0] = simulated.hbm[0]
+        await bench.compare(memories)
+        rows = memories[0][: len(memories[0]) // 2].reshape(-1, _EXPERT)[ids].reshape(-1)
+        stored = memories[0][move["hbm"] :][: len(rows)]
+        assert np.array_equal(stored, rows)
+        error = trace.cycles / found.cycles - 1
+        assert abs(error) <= 0.02, f"{trace.cycles} cycles, the RTL's are {found.cycles}"

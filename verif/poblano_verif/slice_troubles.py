@@ -9,6 +9,7 @@ from poblano.arith.modes import modes
 from poblano.commands import by_mnemonic, by_opcode
 from poblano.config import SliceConfiguration
 from poblano.faults import Fault
+from poblano.scalar.instructions import INSTRUCTION_BYTES
 from poblano_golden.formats import MX_FORMATS
 from poblano_verif.slice_bench import Bench, with_fields
 
@@ -47,7 +48,8 @@ def troubles(bench: Bench, queue: str, good: bytes) -> Iterator[Trouble]:
     other = "store.rows" if queue.startswith("load") else "load.rows"
     for opcode in (0, 0xFF, by_mnemonic(other).opcode):
         yield Trouble(queue, bytes([opcode, *good[1:]]), Fault.OPCODE)
-    makes = {"tensor": _of_products, "vector": _of_rows}.get(queue, _of_moves)
+    kinds = {"tensor": _of_products, "vector": _of_rows, "scalar": _of_runs}
+    makes = kinds.get(queue, _of_moves)
     yield from makes(bench, queue, good)
 
 
@@ -102,12 +104,20 @@ def _of_products(bench: Bench, queue: str, good: bytes) -> Iterator[Trouble]:
 
 
 def _of_rows(bench: Bench, queue: str, good: bytes) -> Iterator[Trouble]:
-    for name in ("rows", "cols", "k"):
+    for name in ("rows", "k"):
         yield _field(queue, good, name, 0)
     yield _field(queue, good, "a_format", 15)
     size = bench.slice.l1.size
     for name in ("a", "values", "indices"):
         yield Trouble(queue, with_fields(good, **{name: size}), Fault.ADDRESS, address=size)
+
+
+def _of_runs(bench: Bench, queue: str, good: bytes) -> Iterator[Trouble]:
+    size = bench.slice.l1.size
+    pc = by_opcode(good[0]).decode(good)["pc"]
+    yield Trouble(queue, with_fields(good, pc=size), Fault.ADDRESS, address=size)
+    yield Trouble(queue, with_fields(good, pc=pc + 2), Fault.ALIGNMENT, address=pc + 2)
+    yield Trouble(queue, with_fields(good, budget=1), Fault.LOOP, address=pc + INSTRUCTION_BYTES)
 
 
 def _absent_pair(configuration: SliceConfiguration) -> tuple[int, int]:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from poblano.commands import WORD_BYTES
+from poblano.commands import SCALAR_RUN, WORD_BYTES
 from poblano_golden import fp32
 from poblano_golden.reductions import top_k
 from poblano_sw.matmul import golden_bytes
 from poblano_sw.program import Program
+from poblano_sw.scalar.assembler import assemble_scalar
 from poblano_verif.matmul_workload import random_product
 from poblano_verif.slice_bench import Bench
 
@@ -22,7 +23,12 @@ _PRODUCT = 24 << 10
 _TOPK = _PRODUCT
 """L1 address of a row of binary32 numbers, and of its largest."""
 
-_MOVES = _TOPK + 1024
+_CODE = _TOPK + 1024
+"""L1 address of the scalar engine's program; what it stores lies behind it."""
+
+_STORED = _CODE + 256
+
+_MOVES = _CODE + 1024
 """L1 address of what is moved."""
 
 _MOVE = 2048
@@ -30,12 +36,24 @@ _MOVE = 2048
 
 _RING_WORDS = 4
 
+_TURNS = 9
+
+_SOURCE = f"""
+    let r3, {_TURNS}
+next: add r4, r4, r2
+    addi r3, r3, -1
+    bne r3, r0, next
+    store32 r4, r1, 0
+    halt
+"""
+"""Adds r2 as often and stores the sum at r1."""
+
 L1 = -1
 """Stands for L1 where other numbers mean the memory of a port."""
 
 
 class Work:
-    """A product, the largest of a row, and a load and a store on every port; all can run again.
+    """A command for every engine, and for both halves of every port; all can run again.
 
     Parameters
     ----------
@@ -62,6 +80,7 @@ class Work:
         self.words = {
             "tensor": self._product.plan.word,
             "vector": bench.word("vector.topk", **self._topk),
+            "scalar": bench.word("scalar.run", pc=_CODE, r1=_STORED, r2=random.getrandbits(32)),
         }
         self._moves: dict[str, tuple[int, dict[str, int]]] = {}
         for port in bench.ports:
@@ -82,6 +101,8 @@ class Work:
         l1 = bytearray(bench.random.randbytes(_MOVES + len(self._moves) * _MOVE))
         for address, data in product.images():
             l1[address : address + len(data)] = data.tobytes()
+        code = assemble_scalar(bench.driver.configuration, _SOURCE).code
+        l1[_CODE : _CODE + len(code)] = code
         await bench.driver.window.write(0, bytes(l1))
         results = golden_bytes(product.plan, product.a, product.b)
         row = np.frombuffer(bytes(l1[_TOPK : _TOPK + 400]), "<f4")
@@ -92,6 +113,7 @@ class Work:
                 (L1, self._topk["values"], best.astype("<f4").tobytes()),
                 (L1, self._topk["indices"], indices.astype("<u4").tobytes()),
             ],
+            "scalar": [(L1, _STORED, self._sum().to_bytes(4, "little"))],
         }
         for queue, (port, move) in self._moves.items():
             inner = slice(move["l1"], move["l1"] + move["length"])
@@ -101,6 +123,11 @@ class Work:
                 if queue.startswith("load")
                 else (port, move["hbm"], bytes(l1[inner]))
             ]
+
+    def _sum(self) -> int:
+        """Return what the scalar engine's program stores."""
+        values = SCALAR_RUN.decode(self.words["scalar"])
+        return values["r2"] * _TURNS % (1 << 32)
 
     def program(
         self, queues: Mapping[str, Sequence[bytes]] | None = None, *, end: int | None = None

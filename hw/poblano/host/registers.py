@@ -49,7 +49,7 @@ POINTER_WIDTH = 16
 SEMAPHORE_BITS = 16
 """Room for a semaphore's value in its register."""
 
-MAX_PORTS = 127
+MAX_PORTS = 126
 """HBM ports whose queues the eight bits of FAULT.queue can name."""
 
 _SEMAPHORES = 0x100
@@ -60,9 +60,10 @@ _WORD_ZEROS = (WORD_BYTES - 1).bit_length()
 
 
 def queue_names(configuration: Configuration) -> tuple[str, ...]:
-    """Return the queues by their numbers: `tensor`, `vector`, `load_0`, `store_0`, `load_1`, ..."""
+    """Return the queues by their numbers: `tensor`, `vector`, `scalar`, `load_0`, `store_0`, ..."""
     ports = range(configuration.slice.hbm.ports)
-    return ("tensor", "vector", *(f"{half}_{port}" for port in ports for half in ("load", "store")))
+    moves = (f"{half}_{port}" for port in ports for half in ("load", "store"))
+    return ("tensor", "vector", "scalar", *moves)
 
 
 def register_map(configuration: Configuration) -> RegisterMap:

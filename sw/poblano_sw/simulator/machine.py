@@ -6,17 +6,18 @@ import heapq
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
 
-from poblano.commands import CHAIN, PASS, Command, Values, by_opcode
-from poblano.config import Configuration, SliceConfiguration
-from poblano.dma.timing import MEMORY_LATENCY, MoveTimeline
+from poblano.commands import Command, Values, by_opcode
+from poblano.config import Configuration
+from poblano.dma.timing import MEMORY_LATENCY
 from poblano.host.registers import queue_names
-from poblano.tensor.timing import Timeline
-from poblano_golden.moves import read_indices
+from poblano_golden.errors import PoblanoError
 from poblano_sw.program import Program
+from poblano_sw.simulator.engines import Engine, engine_of
 from poblano_sw.simulator.fetch import Fetcher
 from poblano_sw.simulator.memories import Memories
+from poblano_sw.simulator.scalar import NEVER, ScalarEngine
 
 __all__ = ["Span", "Trace", "simulate"]
 
@@ -69,69 +70,22 @@ class _Queue:
 
     name: str
     index: int
-    commands: list[tuple[Command, dict[str, int]]]
-    timeline: Timeline | MoveTimeline | VectorTimeline
+    words: list[bytes]
+    engine: Engine | ScalarEngine
     port: int
     issued: int = 0
     ends: deque[int] = field(default_factory=lambda: deque[int]())
 
     @property
-    def head(self) -> tuple[Command, dict[str, int]] | None:
-        """The command that is issued next."""
-        return self.commands[self.issued] if self.issued < len(self.commands) else None
-
-    def start(self, cycle: int, memories: Memories) -> int:
-        """Issue the first command in `cycle`; return the cycle in which it is done."""
-        command, values = self.commands[self.issued]
-        self.issued += 1
-        if isinstance(self.timeline, Timeline):
-            done = cycle + 1 + self.timeline.run(values, cycle).cycles
-        elif isinstance(self.timeline, VectorTimeline):
-            done = self.timeline.run(command, values, cycle, memories)
-        else:
-            found = memories.indices(values)
-            indices = None if found is None else [int(index) for index in found]
-            done = self.timeline.run(values, indices, cycle)
-        self.ends.append(done)
-        return done
+    def head(self) -> tuple[Command, Values] | None:
+        """The command that is issued next, if it has reached the queue."""
+        return _decoded(self.words[self.issued]) if self.issued < len(self.words) else None
 
 
-class VectorTimeline:
-    """When the vector engine's commands are done: one at a time.
-
-    Attributes
-    ----------
-    ready:
-        The first cycle in which the engine accepts another word.
-    """
-
-    def __init__(self, configuration: SliceConfiguration) -> None:
-        self.configuration = configuration
-        self.ready = 0
-        self._chain: Values = CHAIN.complete({})
-
-    def run(self, command: Command, values: Values, accepted: int, memories: Memories) -> int:
-        """Return the cycle in which a command is done whose word is accepted in `accepted`."""
-        more: tuple[Any, ...] = ()
-        if command is CHAIN:
-            self._chain = values
-        elif command is PASS:
-            indices = None
-            if self._chain["indexed"]:
-                indices = read_indices(memories.l1, values["index"], values["rows"]).tolist()
-            more = (self._chain, indices)
-        self.ready = accepted + 1 + command.cycles(self.configuration, values, *more)
-        return self.ready
-
-
-def _timeline(
-    section: SliceConfiguration, engine: str, latency: int
-) -> Timeline | MoveTimeline | VectorTimeline:
-    if engine == "tensor":
-        return Timeline(section)
-    if engine == "vector":
-        return VectorTimeline(section)
-    return MoveTimeline(section, engine, latency)
+@cache
+def _decoded(word: bytes) -> tuple[Command, Values]:
+    command = by_opcode(word[0])
+    return command, command.decode(word)
 
 
 def _pairs(values: Values, kind: str) -> Iterator[tuple[int, int]]:
@@ -168,7 +122,8 @@ def simulate(
     Raises
     ------
     PoblanoError
-        If the program cannot run to its end, or a move leaves the memory of its port.
+        If the program cannot run to its end, a command touches what does not exist, or the scalar
+        engine stops.
     """
     program.check(configuration)
     return _Run(configuration, program, memories, latency).run()
@@ -179,44 +134,82 @@ class _Run:
         self, configuration: Configuration, program: Program, memories: Memories, latency: int
     ) -> None:
         section = configuration.slice
+        names = queue_names(configuration)
         self._memories = memories
+        words = [program.queues.get(name, ()) for name in names]
+        self._fetcher = Fetcher(words, section.host.queue_depth)
+        self._scalar = ScalarEngine(
+            section,
+            len(names),
+            memories.l1,
+            put=self._fetcher.put,
+            take=self._take_one,
+            signal=self._signal_later,
+        )
         self._queues: list[_Queue] = []
-        for index, name in enumerate(queue_names(configuration)):
-            engine, _, port = name.partition("_")
-            words = program.queues.get(name, ())
-            timeline = _timeline(section, engine, latency)
-            commands = [(by_opcode(word[0]), by_opcode(word[0]).decode(word)) for word in words]
-            self._queues.append(_Queue(name, index, commands, timeline, int(port or 0)))
-        counts = [len(queue.commands) for queue in self._queues]
-        self._fetcher = Fetcher(counts, section.host.queue_depth)
+        for index, name in enumerate(names):
+            engine = self._scalar if name == "scalar" else engine_of(section, name, latency)
+            port = int(name.partition("_")[2] or 0)
+            self._queues.append(_Queue(name, index, self._fetcher.arrived[index], engine, port))
         self._semaphores = [0] * section.host.semaphores
+        self._granted = False
         self._times: list[int] = [0]
         self._ends: list[tuple[int, int, int]] = []  # done, queue, number
+        self._signals: list[tuple[int, int, int]] = []  # cycle, semaphore, count
         self._spans: list[Span] = []
         self._issued_at: dict[tuple[int, int], int] = {}
 
     def run(self) -> Trace:
-        """Go from cycle to cycle in which something may happen."""
+        """Go from cycle to cycle in which something may happen.
+
+        Raises
+        ------
+        PoblanoError
+            If nothing more can happen and a command waits.
+        """
         cycle = -1
-        while self._ends or any(queue.head for queue in self._queues):
-            while self._times[0] <= cycle:
+        while self._ends or any(self._has_more(queue) for queue in self._queues):
+            while self._times and self._times[0] <= cycle:
                 heapq.heappop(self._times)
+            if not self._times:
+                raise PoblanoError(self._stuck())
             cycle = self._times[0]
             self._complete(cycle)
             self._fetcher.advance(cycle)
-            granted = False
+            self._granted = False
             for queue in self._queues:
-                granted = self._issue(queue, cycle, granted) or granted
-            self._wake(cycle)
+                self._issue(queue, cycle)
+            scalar_waits = self._advance_scalar(cycle)
+            self._wake(cycle, scalar_waits=scalar_waits)
         return Trace(tuple(self._spans))
 
+    def _has_more(self, queue: _Queue) -> bool:
+        return (
+            queue.head is not None
+            or self._fetcher.has_words(queue.index)
+            or (queue.engine is self._scalar and self._scalar.next < NEVER)
+        )
+
+    def _stuck(self) -> str:
+        waiting = [
+            f"queue {queue.name}, command {queue.issued}: {queue.head[0].mnemonic}"
+            for queue in self._queues
+            if queue.head is not None
+        ]
+        if self._scalar.next < NEVER:
+            waiting.append("the scalar engine's program")
+        return f"the program must run to its end; it waits for ever at {', '.join(waiting)}"
+
     def _complete(self, cycle: int) -> None:
-        """Add the signals of all commands that were done before `cycle`."""
+        """Add the signals of all that was done before `cycle`."""
+        while self._signals and self._signals[0][0] < cycle:
+            _, semaphore, count = heapq.heappop(self._signals)
+            self._semaphores[semaphore] += count
         while self._ends and self._ends[0][0] < cycle:
             done, index, number = heapq.heappop(self._ends)
             queue = self._queues[index]
             queue.ends.popleft()
-            command, values = queue.commands[number]
+            command, values = _decoded(queue.words[number])
             self._memories.execute(command, values, queue.port)
             for semaphore, count in _pairs(values, "signal"):
                 self._semaphores[semaphore] += count
@@ -227,47 +220,82 @@ class _Run:
         """Whether queue and engine let the first command be issued."""
         visible = self._fetcher.visible[queue.index]
         return (
-            queue.head is not None
-            and bool(visible)
+            bool(visible)
             and visible[0] <= cycle
-            and queue.timeline.ready <= cycle
+            and queue.engine.ready <= cycle
             and len(queue.ends) < _IN_FLIGHT
         )
 
-    def _issue(self, queue: _Queue, cycle: int, granted: bool) -> bool:
-        """Issue the first command of a queue if it may be; return whether a wait was granted."""
+    def _issue(self, queue: _Queue, cycle: int) -> None:
+        """Issue the first command of a queue if it may be."""
         if not self._may(queue, cycle):
-            return False
+            return
         assert queue.head is not None
-        _, values = queue.head
+        command, values = queue.head
         waits = list(_pairs(values, "wait"))
-        if waits and (granted or any(self._semaphores[s] < count for s, count in waits)):
+        if waits and not self._take(waits):
+            return
+        number = queue.issued
+        queue.issued += 1
+        self._fetcher.issued(queue.index, cycle)
+        self._issued_at[queue.index, number] = cycle
+        if isinstance(queue.engine, ScalarEngine):
+            queue.engine.start(queue.words[number], cycle)
+        else:
+            self._ends_at(queue, number, queue.engine.start(command, values, cycle, self._memories))
+
+    def _ends_at(self, queue: _Queue, number: int, done: int) -> None:
+        queue.ends.append(done)
+        heapq.heappush(self._ends, (done, queue.index, number))
+        heapq.heappush(self._times, done + 1)
+
+    def _take(self, waits: list[tuple[int, int]]) -> bool:
+        """Take from semaphores, if they hold it and nothing else was taken in this cycle."""
+        if self._granted or any(self._semaphores[s] < count for s, count in waits):
             return False
         for semaphore, count in waits:
             self._semaphores[semaphore] -= count
-        number = queue.issued
-        done = queue.start(cycle, self._memories)
-        self._fetcher.issued(queue.index, cycle)
-        self._issued_at[queue.index, number] = cycle
-        heapq.heappush(self._ends, (done, queue.index, number))
-        heapq.heappush(self._times, done + 1)
-        return bool(waits)
+        self._granted = True
+        return True
 
-    def _wake(self, cycle: int) -> None:
+    def _take_one(self, semaphore: int, count: int) -> bool:
+        return self._take([(semaphore, count)])
+
+    def _signal_later(self, semaphore: int, count: int, cycle: int) -> None:
+        heapq.heappush(self._signals, (cycle, semaphore, count))
+        heapq.heappush(self._times, cycle + 1)
+
+    def _advance_scalar(self, cycle: int) -> bool:
+        """Let the scalar engine go on; say whether it waits."""
+        waits = self._scalar.advance(cycle)
+        if self._scalar.next < NEVER:
+            if self._scalar.next > cycle:
+                heapq.heappush(self._times, self._scalar.next)
+        elif self._scalar.done < NEVER:
+            queue = next(queue for queue in self._queues if queue.engine is self._scalar)
+            self._ends_at(queue, queue.issued - 1, self._scalar.done)
+            self._scalar.done = NEVER
+        return waits
+
+    def _wake(self, cycle: int, *, scalar_waits: bool) -> None:
         """Note the next cycle in which a queue may issue; ends of commands are noted already."""
+        waits = scalar_waits
         for queue in self._queues:
-            if queue.head is None:
-                continue
             visible = self._fetcher.visible[queue.index]
-            may = max(visible[0] if visible else cycle + 1, queue.timeline.ready)
+            if queue.engine.ready == NEVER or not (visible or self._fetcher.has_words(queue.index)):
+                continue
+            may = max(visible[0] if visible else cycle + 1, queue.engine.ready)
             if may > cycle:
                 heapq.heappush(self._times, may)
             elif not self._blocked(queue):
                 heapq.heappush(self._times, cycle + 1)
+        if waits and self._granted:
+            heapq.heappush(self._times, cycle + 1)
 
     def _blocked(self, queue: _Queue) -> bool:
         """Whether only the end of a command can let the first command of a queue go on."""
-        assert queue.head is not None
+        if queue.head is None:
+            return False
         _, values = queue.head
         lacking = any(self._semaphores[s] < count for s, count in _pairs(values, "wait"))
         return lacking or len(queue.ends) == _IN_FLIGHT

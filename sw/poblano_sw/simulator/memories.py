@@ -67,6 +67,8 @@ class Memories:
         if command.engine == "tensor":
             self._multiply(values)
             return
+        if command.engine == "scalar":
+            return  # what it does to L1 it did while it ran
         if command.engine == "vector":
             self._vector.execute(command, values, self.l1)
             return
