@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from poblano_sw.kernel.builder import Builder, Mask
+from poblano_sw.kernel.builder import Builder
 from poblano_sw.kernel.errors import KernelError
+from poblano_sw.kernel.passes import Mask
 from poblano_sw.kernel.tensors import BF16, FP16, FP32, INT8, UINT32, Blocks, Matrix
 
 __all__ = [

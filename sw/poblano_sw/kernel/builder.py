@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from typing import TypeVar
-
-import numpy as np
+from dataclasses import replace
+from typing import TypeVar, Unpack
 
 from poblano.commands import (
-    ADDRESS_WIDTH,
     CHAIN,
     LOAD_GATHER,
     LOAD_ROWS,
@@ -24,7 +21,6 @@ from poblano.commands import (
 from poblano.config import Configuration
 from poblano.host.registers import queue_names
 from poblano.tensor.layout import extents
-from poblano.vector.layout import STORE_NONE
 from poblano_golden.blocks import num_blocks
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import SCALE_RULES, MxFormat
@@ -33,30 +29,19 @@ from poblano_sw.assembler import encode
 from poblano_sw.kernel.allocation import Stack
 from poblano_sw.kernel.dependencies import Operation, Ordering, semaphores
 from poblano_sw.kernel.errors import located, source_line
+from poblano_sw.kernel.passes import PassOptions, vector_pass
 from poblano_sw.kernel.tensors import FP32, L1, UINT32, Blocks, Matrix, Run, Tensor
 from poblano_sw.program import Program
 
-__all__ = ["Builder", "Mask", "Operand"]
+__all__ = ["Builder"]
 
-Operand = Matrix | float
-"""A right side of an operation: numbers of every element, one number a row, or a constant."""
+CHAIN_STATE = Run("the vector engine's chain", 0, 1)
+"""Stands for the chain that is set, as if it were a byte."""
 
 RING_WORDS = 16
 """Words of each queue's ring in L1."""
 
 _Any = TypeVar("_Any", Matrix, Blocks)
-
-
-@dataclass(frozen=True)
-class Mask:
-    """Which columns of a pass are valid: in row r those before `limit + r * limit_step`.
-
-    `window` is how many of them at most, 0 for all. `limit` may be negative.
-    """
-
-    limit: int
-    limit_step: int = 0
-    window: int = 0
 
 
 class Builder:
@@ -267,99 +252,21 @@ class Builder:
     # -- vector engine ---------------------------------------------------------------------------
 
     @located
-    def vector(
-        self,
-        a: Matrix,
-        *,
-        factor1: Operand | str = "one",
-        operation1: tuple[str, Operand] | None = None,
-        function: str = "pass",
-        left2: Matrix | str = "f",
-        factor2: Operand | str = "one",
-        operation2: tuple[str, Operand | str] | None = None,
-        d: Tensor | None = None,
-        rule: str = "even",
-        reduction: tuple[str, Matrix] | None = None,
-        index: Matrix | None = None,
-        mask: Mask | None = None,
-        fill: float = 0.0,
-    ) -> None:
-        """Send a matrix through the chain of the vector engine.
+    def vector(self, a: Matrix, **options: Unpack[PassOptions]) -> None:
+        """Send a matrix through the chain of the vector engine; see `PassOptions`.
 
-        The names are those of `vector.chain`; elements that the mask leaves out, and those not
-        selected, are `fill`. An operand that is a number is a constant; a matrix
-        `[1, rows]` or `[rows, 1]` of adjacent binary32 numbers holds one number a row, a matrix of
-        a's shape one an element, and one row `[1, cols]` is the same for every row.
+        The chain is set anew only if it differs from that of the pass before.
 
         Raises
         ------
         KernelError
             If it needs more operands than one pass has, or shapes do not fit.
         """
-        rows = index.cols if index is not None else a.rows
-        operands = _Operands(rows, a.cols)
-        chain: dict[str, int] = {"a_format": a.number.code, "indexed": int(index is not None)}
-        name = operands.name(factor1, 1)
-        chain["factor1"] = _number(CHAIN, "factor1", name)
-        if operation1 is not None:
-            chain["operation1"] = _number(CHAIN, "operation1", operation1[0])
-            chain["operand1"] = _number(CHAIN, "operand1", operands.name(operation1[1], 2))
-        chain["function"] = _number(CHAIN, "function", function)
-        chain["left2"] = _number(CHAIN, "left2", operands.name(left2, 0, wanted="c"))
-        chain["factor2"] = _number(CHAIN, "factor2", operands.name(factor2, 3))
-        if operation2 is not None:
-            chain["operation2"] = _number(CHAIN, "operation2", operation2[0])
-            chain["operand2"] = _number(CHAIN, "operand2", operands.name(operation2[1], 4))
-        chain["fill"] = _bits(fill)
-        chain |= operands.constants
-        values = {
-            "a": a.address,
-            "a_row_stride": a.stride if rows > 1 or index is not None else 0,
-            "rows": rows,
-            "cols": a.cols,
-        }
-        if mask is not None:
-            values |= {
-                "limit": mask.limit & ((1 << ADDRESS_WIDTH) - 1),
-                "limit_step": mask.limit_step,
-                "window": mask.window,
-            }
-        reads = [*a.runs()]
-        writes: list[Run] = []
-        for slot, matrix in operands.slots.items():
-            values[slot] = matrix.address
-            if slot in "bc":
-                chain[f"{slot}_format"] = matrix.number.code
-                values[f"{slot}_row_stride"] = matrix.stride if matrix.rows > 1 else 0
-            reads += matrix.runs()
-        if index is not None:
-            values["index"] = index.address
-            reads += index.runs()
-        if reduction is not None:
-            chain["reduction"] = _number(CHAIN, "reduction", reduction[0])
-            _same("numbers of the reduction", reduction[1].rows * reduction[1].cols, rows)
-            values["r"] = reduction[1].address
-            writes += reduction[1].runs()
-        chain["d_format"] = STORE_NONE
-        if d is not None:
-            _same("shape of the results", (d.rows, d.cols), (rows, a.cols))
-            writes += d.runs()
-            if isinstance(d, Blocks):
-                chain |= {"d_format": d.fmt.code, "scale_rule": SCALE_RULES[rule]}
-                values |= {
-                    "d_codes": d.codes,
-                    "d_code_stride": d.code_stride,
-                    "d_scales": d.scales,
-                    "d_scale_stride": d.scale_stride,
-                }
-            else:
-                chain["d_format"] = d.number.code
-                values |= {"d_codes": d.address, "d_code_stride": d.stride}
-        full = CHAIN.complete(chain)
-        if full != self._chain:
-            self._chain = full
-            self._add(CHAIN, "vector", chain, (), ())
-        self._add(PASS, "vector", values, reads, writes)
+        made = vector_pass(a, options)
+        if made.chain != self._chain:
+            self._chain = made.chain
+            self._add(CHAIN, "vector", made.chain, (), (CHAIN_STATE,))
+        self._add(PASS, "vector", made.values, (*made.reads, CHAIN_STATE), made.writes)
 
     @located
     def topk(self, a: Matrix, values: Matrix, indices: Matrix) -> None:
@@ -423,47 +330,6 @@ class Builder:
         return Program(queues, ring_base=self._l1.size, ring_words=RING_WORDS)
 
 
-class _Operands:
-    """Finds a place among b, c, p, q and the constants for every operand of a pass."""
-
-    def __init__(self, rows: int, cols: int) -> None:
-        self.rows, self.cols = rows, cols
-        self.slots: dict[str, Matrix] = {}
-        self.constants: dict[str, int] = {}
-
-    def name(self, operand: Operand | str, constant: int, wanted: str = "") -> str:
-        """Return what the chain calls an operand."""
-        if isinstance(operand, str):
-            return operand
-        if isinstance(operand, Matrix):
-            return self._slot(operand, wanted)
-        self.constants[f"constant{constant}"] = _bits(operand)
-        return "constant"
-
-    def _slot(self, matrix: Matrix, wanted: str) -> str:
-        for slot, other in self.slots.items():
-            if other == matrix:
-                return slot
-        is_row = (matrix.rows, matrix.cols) == (1, self.rows)
-        is_column = (matrix.rows, matrix.cols, matrix.stride) == (self.rows, 1, FP32.size)
-        full = matrix.cols == self.cols and matrix.rows in (1, self.rows)
-        if (is_row or is_column) and not (full and self.rows == 1 < self.cols):
-            _same("format of numbers a row", matrix.number, FP32)
-            kinds = "pq"
-        elif full:
-            kinds = wanted or "bc"
-        else:
-            raise PoblanoError(
-                f"an operand must be [1, {self.cols}], [{self.rows}, {self.cols}] or {self.rows} "
-                f"adjacent numbers; {matrix.name} is [{matrix.rows}, {matrix.cols}]"
-            )
-        for kind in kinds:
-            if kind not in self.slots:
-                self.slots[kind] = matrix
-                return kind
-        raise PoblanoError(f"a pass has no more room than {', '.join(kinds)} for {matrix.name}")
-
-
 def _inside(buffer: Tensor, rows: int, cols: int) -> None:
     if not (0 < rows <= buffer.rows and 0 < cols <= buffer.cols):
         raise PoblanoError(
@@ -478,17 +344,6 @@ def _joined(near: Run, far: Run) -> tuple[Run, Run]:
         length = near.count * near.length
         return Run(near.place, near.address, length), Run(far.place, far.address, length)
     return near, far
-
-
-def _number(command: Command, name: str, choice: str) -> int:
-    item = next(item for item in command.own_fields if item.name == name)
-    if choice not in item.choices:
-        raise PoblanoError(f"{name} must be one of {', '.join(item.choices)}; got {choice!r}")
-    return item.choices[choice]
-
-
-def _bits(x: float) -> int:
-    return int(np.float32(x).view(np.uint32))
 
 
 def _positive(name: str, rows: int, cols: int) -> None:
