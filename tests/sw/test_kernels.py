@@ -9,6 +9,7 @@ from poblano_golden.blocks import quantise
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import MXINT8
 from poblano_golden.kernels.attention import attention
+from poblano_golden.kernels.routing import route, route_groups
 from poblano_golden.kernels.row_sums import RowSums
 from poblano_golden.vector import valid_columns
 from poblano_sw.kernels.catalogue import CATALOGUE, workload
@@ -123,6 +124,8 @@ def test_a_window_holds_as_many_keys_as_it_says():
         ("attention_decode", {"tokens": 99999, "chunk": 99999}, "of L1 at"),
         ("moe", {"chosen": 9}, "chosen must be at most experts, 8; got 9"),
         ("moe", {"piece": 48}, "piece must be a multiple of 32; got 48"),
+        ("route_groups", {"groups": 7}, "256 experts must make 7 groups of 2 experts at least"),
+        ("route_groups", {"kept": 1, "chosen": 33}, "1 groups of 8 must hold the 33 experts"),
         ("rope_pairs", {"head": 3}, "head must be even; got 3"),
     ],
 )
@@ -143,6 +146,43 @@ def test_a_wrong_byte_is_told():
     ran.memory[work.outputs[0].tensor.runs()[0].address + 3] ^= 1
     [line] = work.wrong(ran.memory)
     assert "y: 1 bytes differ from the numpy model" in line
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"experts": 40, "groups": 5, "kept": 2, "chosen": 5},
+        {"experts": 40, "groups": 5, "kept": 5, "chosen": 40},
+        {"experts": 24, "groups": 1, "kept": 1, "chosen": 6},
+        {"experts": 256, "groups": 8, "kept": 4, "chosen": 8},
+    ],
+)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_groups_then_experts(shape, seed):
+    assert check(TINY, "route_groups", shape, seed=seed).relative_error < EXACT
+
+
+def test_excluded_groups_are_never_chosen():
+    bias = np.array([[-0.1, -0.3, -0.5, -0.6]], np.float32)
+    logits = np.full((1, 4), -100, np.float32)
+    _, chosen = route_groups(logits, bias, 2, groups=2, kept=1, scale=1.0, sums=RowSums(4, 4))
+    assert chosen.tolist() == [[0, 1]]
+
+
+def test_among_equals_the_lowest_experts_are_chosen():
+    nothing = np.zeros((1, 12), np.float32)
+    weights, chosen = route_groups(
+        nothing, nothing, 3, groups=3, kept=2, scale=3.0, sums=RowSums(4, 4)
+    )
+    assert chosen.tolist() == [[0, 1, 2]]
+    np.testing.assert_allclose(weights, 1.0, rtol=1e-6)
+
+
+def test_softmax_comes_after_the_choice():
+    logits = np.array([[2, 1, 0, -1]], np.float32)
+    weights, chosen = route(logits - 1, np.ones((1, 4), np.float32), 2, RowSums(4, 4))
+    assert chosen.tolist() == [[0, 1]]
+    np.testing.assert_allclose(weights, [[0.7311, 0.2689]], atol=1e-4)
 
 
 def test_an_mlp_streams_its_weights():

@@ -116,7 +116,7 @@ def _of_runs(bench: Bench, queue: str, good: bytes) -> Iterator[Trouble]:
     size = bench.slice.l1.size
     pc = by_opcode(good[0]).decode(good)["pc"]
     yield Trouble(queue, with_fields(good, pc=size), Fault.ADDRESS, address=size)
-    yield Trouble(queue, with_fields(good, pc=pc + 2), Fault.ALIGNMENT, address=pc + 2)
+    yield _field(queue, good, "pc", pc + 2)
     yield Trouble(queue, with_fields(good, budget=1), Fault.LOOP, address=pc + INSTRUCTION_BYTES)
 
 

@@ -7,12 +7,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TypeVar, Unpack
 
+import numpy as np
+
 from poblano.commands import (
     CHAIN,
     LOAD_GATHER,
     LOAD_ROWS,
     MATMUL,
     PASS,
+    SCALAR_RUN,
     STORE_ROWS,
     TOPK,
     WORD_BYTES,
@@ -21,6 +24,7 @@ from poblano.commands import (
 from poblano.config import Configuration
 from poblano.host.registers import queue_names
 from poblano.tensor.layout import extents
+from poblano_golden.arrays import F32
 from poblano_golden.blocks import num_blocks
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import SCALE_RULES, MxFormat
@@ -30,8 +34,9 @@ from poblano_sw.kernel.allocation import Stack
 from poblano_sw.kernel.dependencies import Operation, Ordering, semaphores
 from poblano_sw.kernel.errors import located, source_line
 from poblano_sw.kernel.passes import PassOptions, vector_pass
-from poblano_sw.kernel.tensors import FP32, L1, UINT32, Blocks, Matrix, Run, Tensor
+from poblano_sw.kernel.tensors import FP32, INT8, L1, UINT32, Blocks, Matrix, Run, Tensor
 from poblano_sw.program import Program
+from poblano_sw.scalar.assembler import assemble_scalar
 
 __all__ = ["Builder"]
 
@@ -47,9 +52,10 @@ _Any = TypeVar("_Any", Matrix, Blocks)
 class Builder:
     """Collects the commands of a kernel for one slice.
 
-    Commands run in the order of their queues: `load` and `store` of each HBM port, `tensor` and
-    `vector`. Two commands that touch the same bytes keep the kernel's order, by semaphores that the
-    builder places; everything else overlaps. So a kernel says by its buffers what may overlap.
+    Commands run in the order of their queues: `load` and `store` of each HBM port, `tensor`,
+    `vector` and `scalar`. Two commands that touch the same bytes keep the kernel's order, by
+    semaphores that the builder places; everything else overlaps. So a kernel says by its buffers
+    what may overlap.
 
     Parameters
     ----------
@@ -57,6 +63,13 @@ class Builder:
         The chip.
     hbm_bytes:
         Bytes of each HBM port's memory that a kernel may use.
+
+    Attributes
+    ----------
+    operations:
+        Every command in the kernel's order.
+    images:
+        Matrices in HBM that must hold these numbers before the program runs.
     """
 
     def __init__(self, configuration: Configuration, hbm_bytes: int = 1 << 30) -> None:
@@ -71,6 +84,8 @@ class Builder:
         self.operations: list[Operation] = []
         self._ordering = Ordering()
         self._chain: dict[str, int] | None = None
+        self._semaphores = section.host.semaphores
+        self.images: list[tuple[Matrix, F32]] = []
 
     @property
     def l1_peak(self) -> int:
@@ -285,6 +300,63 @@ class Builder:
         }
         self._add(TOPK, "vector", fields, a.runs(), (*values.runs(), *indices.runs()))
 
+    # -- scalar engine ---------------------------------------------------------------------------
+
+    def private_semaphore(self) -> int:
+        """Take a semaphore for commands that the scalar engine issues."""
+        self._semaphores -= 1
+        return self._semaphores
+
+    @located
+    def code(self, source: str, *, name: str = "program") -> Matrix:
+        """Take place for a program of the scalar engine, and load it; return where in L1 it lies.
+
+        Raises
+        ------
+        KernelError
+            If the text breaks a rule.
+        """
+        made = assemble_scalar(self.configuration, source, source=name)
+        data = np.frombuffer(made.code, np.int8)
+        inside, outside = (
+            self.matrix(1, len(data), INT8, place=place, name=name) for place in (L1, "hbm_0")
+        )
+        self.images.append((outside, data[None].astype(np.float32)))
+        self.load(inside, outside)
+        return inside
+
+    @located
+    def scalar(
+        self,
+        code: Matrix,
+        registers: Sequence[int],
+        *,
+        reads: Sequence[Matrix] = (),
+        writes: Sequence[Matrix] = (),
+    ) -> None:
+        """Run a program of the scalar engine.
+
+        It must have waited for every command that it issues when it halts, and may issue none to a
+        queue of which the kernel uses more afterwards: what waits for the run would stand before
+        its words. What these and itself read and write must be said. Of the vector engine's chain
+        nothing is known afterwards.
+
+        Parameters
+        ----------
+        code:
+            The program, of `code`.
+        registers:
+            r1 and those that follow.
+        reads, writes:
+            What it and its commands touch in L1.
+        """
+        values = {"pc": code.address}
+        values |= {f"r{number}": value for number, value in enumerate(registers, start=1)}
+        read = [run for matrix in (code, *reads) for run in matrix.runs()]
+        written = [run for matrix in writes for run in matrix.runs()]
+        self._chain = None
+        self._add(SCALAR_RUN, "scalar", values, read, (*written, CHAIN_STATE))
+
     # -- the program -----------------------------------------------------------------------------
 
     def _add(
@@ -322,7 +394,7 @@ class Builder:
             Operation(o.queue, o.number, o.mnemonic, dict(o.values), o.line, dict(o.waits))
             for o in self.operations
         ]
-        semaphores(plain, self.configuration.slice.host.semaphores)
+        semaphores(plain, self._semaphores)
         queues: dict[str, list[bytes]] = {}
         for operation in plain:
             word = encode(self.configuration.slice, operation.mnemonic, **operation.values)

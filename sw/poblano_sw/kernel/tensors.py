@@ -109,6 +109,17 @@ class Matrix:
         address = self.address + row * self.stride + col * self.number.size
         return replace(self, address=address, rows=num_rows, cols=num_cols)
 
+    @located
+    def reshaped(self, rows: int, cols: int) -> Matrix:
+        """Return the same elements, row by row, as a matrix of another shape."""
+        if self.rows > 1 and self.stride != self.row_bytes:
+            raise PoblanoError(f"the rows of {self.name} must lie without gaps")
+        if rows * cols != self.rows * self.cols:
+            raise PoblanoError(
+                f"{self.name} has {self.rows * self.cols} elements; got [{rows}, {cols}]"
+            )
+        return replace(self, rows=rows, cols=cols, stride=cols * self.number.size)
+
     @property
     def row_bytes(self) -> int:
         """Bytes of a row's elements."""

@@ -26,7 +26,7 @@ from poblano_sw.kernels.attention import Attend, attention
 from poblano_sw.kernels.mlp import Call, Mlps, add_mlps, place_mlps
 from poblano_sw.kernels.norm import rms_norm
 from poblano_sw.kernels.rope import rotate_halves, rotate_pairs
-from poblano_sw.kernels.routing import route
+from poblano_sw.kernels.routing import route, route_groups
 from poblano_sw.kernels.softmax import softmax
 from poblano_sw.kernels.workload import Expected, Workload, total_bytes
 
@@ -356,6 +356,39 @@ def _moe(case: _Case) -> Workload:
     return work
 
 
+def _route_groups(case: _Case) -> Workload:
+    shape, builder = case.shape, case.builder
+    count, k = shape["experts"], shape["chosen"]
+    scale = 2.5
+    (logits, logits_outside), (bias, bias_outside) = (
+        case.pair(1, count, name) for name in ("logits", "bias")
+    )
+    weights, weights_outside = case.pair(1, k, "weights")
+    indices, indices_outside = (
+        builder.matrix(1, k, UINT32, place=place, name="experts") for place in ("l1", "hbm_0")
+    )
+    builder.load(logits, logits_outside)
+    builder.load(bias, bias_outside)
+    groups, kept = shape["groups"], shape["kept"]
+    route_groups(builder, indices, weights, logits, bias, groups=groups, kept=kept, scale=scale)
+    builder.store(weights_outside, weights)
+    builder.store(indices_outside, indices)
+    numbers, biases = case.normal(1, count), case.normal(1, count) * np.float32(0.1)
+    found, chosen = golden_routing.route_groups(
+        numbers, biases, k, groups=groups, kept=kept, scale=scale, sums=case.sums
+    )
+    scores = 1 / (1 + np.exp(-numbers.astype(np.float64)))[:, chosen[0]]
+    return Workload(
+        builder,
+        [(logits_outside, numbers), (bias_outside, biases)],
+        [
+            Expected(weights_outside, found, scale * scores / scores.sum()),
+            Expected(indices_outside, chosen, chosen.astype(np.float64)),
+        ],
+        port_bytes=total_bytes([logits, bias, weights, indices]),
+    )
+
+
 def _mlp(case: _Case) -> Workload:
     builder, hidden = case.builder, case.shape["hidden"]
     mlps = _place(case, 1, bias=False)
@@ -493,6 +526,11 @@ CATALOGUE: Mapping[str, Entry] = {
             "sinks": 0,
         },
         lambda case: _attention(case, causal=False),
+    ),
+    "route_groups": Entry(
+        "DeepSeek's router for one token: best groups, then best experts",
+        {"experts": 256, "chosen": 8, "groups": 8, "kept": 4},
+        _route_groups,
     ),
     "mlp": Entry(
         "gated MLP of one token, MXFP4 weights, SiLU",

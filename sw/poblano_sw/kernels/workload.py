@@ -73,7 +73,7 @@ class Workload:
     def memory(self) -> U8:
         """Return the bytes of HBM port 0 before the program runs."""
         memory = np.zeros(self.builder.hbm_end, np.uint8)
-        for tensor, numbers in self.inputs:
+        for tensor, numbers in (*self.builder.images, *self.inputs):
             _write(tensor, memory, numbers)
         return memory
 
