@@ -31,6 +31,7 @@ COMMAND_MODULES = (
     "poblano_flow.commands_cli",
     "poblano_flow.registers_cli",
     "poblano_flow.program_cli",
+    "poblano_flow.noc_cli",
     "poblano_flow.bench_cli",
     "poblano_flow.doctor_cli",
 )
