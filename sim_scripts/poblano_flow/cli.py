@@ -27,6 +27,7 @@ COMMAND_MODULES = (
     "poblano_flow.sim_cli",
     "poblano_flow.synth_cli",
     "poblano_flow.sweep_cli",
+    "poblano_flow.optimise_cli",
     "poblano_flow.demo_cli",
     "poblano_flow.commands_cli",
     "poblano_flow.registers_cli",
