@@ -13,6 +13,7 @@ from poblano.arith.dot_product import DotProduct
 from poblano.arith.lanes import LanePlan
 from poblano.arith.modes import LANES
 from poblano.arith.operand import OperandDecoder
+from poblano.arith.structure import FourBitStructure
 from poblano.component import Component
 from poblano.config import TensorConfiguration, load
 from poblano.tensor.unit import TensorUnit
@@ -39,9 +40,15 @@ class Dot32(Component):
     """The generator's decoders and dot product for MXFP4, with whole blocks: codes in, sum out.
 
     Combinational. Members: `a_codes`, `b_codes`, 32 codes each; `sum`, exact, in quarters.
+
+    Parameters
+    ----------
+    structure:
+        That of the dot product; None is the generator's own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, structure: FourBitStructure | None = None) -> None:
+        self.structure = structure
         plan = LanePlan(MXFP4_ONLY)
         super().__init__(
             {
@@ -54,7 +61,7 @@ class Dot32(Component):
     def elaborate(self, platform: Any) -> Module:  # noqa: ARG002 (Amaranth's interface)
         """Connect two decoders and a dot product."""
         m = Module()
-        m.submodules.dot = dot = DotProduct(formats=MXFP4_ONLY)
+        m.submodules.dot = dot = DotProduct(formats=MXFP4_ONLY, structure=self.structure)
         for side in "ab":
             m.submodules[f"decoder_{side}"] = decoder = OperandDecoder(
                 formats=MXFP4_ONLY, side=side

@@ -189,6 +189,16 @@ def _simulation() -> dict[str, Figure]:
     return {name: Figure(**fields) for name, fields in figures(load("bench", [])).items()}
 
 
+def _noc(name: str, *arguments: int) -> Callable[[], dict[str, Figure]]:
+    def run() -> dict[str, Figure]:
+        from poblano_flow import noc_figures
+
+        found = getattr(noc_figures, name)(*arguments)
+        return {figure: Figure(**fields) for figure, fields in found.items()}
+
+    return run
+
+
 MEASUREMENTS: tuple[Measurement, ...] = (
     Measurement(("tensor.prefill_utilisation",), _prefill_utilisation),
     Measurement(
@@ -215,6 +225,11 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     Measurement(("emit.array32_s",), _emit_array(32)),
     Measurement(("area.dot32_mxfp4_kge", "area.unit_all_formats_kge"), _areas),
     Measurement(("sim.speed_vs_stock_runner", "sim.build_vs_stock_runner"), _simulation),
+    Measurement(("noc.router_cells",), _noc("cells")),
+    Measurement(("noc.cycles_per_hop", "noc.cycles_per_hop_registered"), _noc("hops")),
+    Measurement(("noc.saturation_4x4_p1", "noc.saturation_4x4_p4"), _noc("saturation", 4)),
+    Measurement(("noc.saturation_8x8_p1", "noc.saturation_8x8_p4"), _noc("saturation", 8)),
+    Measurement(("noc.random_packets_lost",), _noc("lost"), slow=True),
     Measurement(("synth.jalapeno_slice_s",), _synthesis, slow=True),
     Measurement(("sweep.cold_speedup", "sweep.warm_speedup"), _sweep, slow=True),
 )

@@ -136,8 +136,9 @@ def test_latency_formula():
     assert zero_load_latency(fast, 0, 63, flits=4) == 19
     slow = NocParameters(width=8, height=8, output_register=True)
     assert zero_load_latency(slow, 0, 63) == 31
-    # two flits each three cycles
+    # two flits each three cycles, but not into the first router
     assert zero_load_latency(slow, 0, 63, flits=4) == 31 + 4
+    assert zero_load_latency(slow, 9, 9, flits=4) == 3 + 3
 
 
 @pytest.mark.parametrize(

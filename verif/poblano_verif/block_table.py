@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from poblano_golden.formats import MX_FORMATS
 from poblano_verif.block_types import Block, Factory, Variant
+from poblano_verif.noc_blocks import NOC_BLOCKS
 
 if TYPE_CHECKING:
     from poblano.component import Component
@@ -571,6 +572,7 @@ BLOCKS: Mapping[str, Block] = {
                 "every_error": Variant(_bare_slice, {"verilator": {}}, nightly=True, limit=6000.0),
             },
         ),
+        *NOC_BLOCKS,
         Block("tensor_engine", "tensor engine on an L1 of its own", _TENSOR_ENGINES),
     )
 }

@@ -10,9 +10,13 @@ from poblano.arith.four_bit_sum import four_bit_sum
 from poblano.arith.lane_sum import lane_sum
 from poblano.arith.lanes import LanePlan
 from poblano.arith.operand import operand_layout
+from poblano.arith.structure import FourBitStructure, load_structure
 from poblano.component import Component
 
 __all__ = ["DotProduct"]
+
+_STRUCTURE = "dot32_mxfp4"
+"""The structure of units that take four-bit elements alone."""
 
 
 class DotProduct(Component):
@@ -28,6 +32,9 @@ class DotProduct(Component):
         Format pairs of the unit.
     multiply_stages, sum_stages:
         Registers, 0 or 1, after the multipliers and after the sum.
+    structure:
+        Gates and adders of a unit whose every element has four bits; None is the one of
+        `constraints/structures`. Other units have none.
 
     Members
     -------
@@ -53,9 +60,15 @@ class DotProduct(Component):
     """
 
     def __init__(
-        self, *, formats: tuple[str, ...], multiply_stages: int = 0, sum_stages: int = 0
+        self,
+        *,
+        formats: tuple[str, ...],
+        multiply_stages: int = 0,
+        sum_stages: int = 0,
+        structure: FourBitStructure | None = None,
     ) -> None:
         self.plan = LanePlan(formats)
+        self.structure = structure
         self.multiply_stages = checked_stages("multiply_stages", multiply_stages, 1)
         self.sum_stages = checked_stages("sum_stages", sum_stages, 1)
         layout = operand_layout(formats)
@@ -82,7 +95,8 @@ class DotProduct(Component):
         valid, last = self._controls(m, Cat(self.valid, self.last), early, "at_sum")
         first = delayed(m, self.first, early, "first_at_sum")
         if self.plan.four_bit_only:
-            total = four_bit_sum(m, self.a, self.b, early)
+            structure = self.structure or load_structure(_STRUCTURE)
+            total = four_bit_sum(m, structure, self.a, self.b, early)
             m.d.comb += self.sum.eq(delayed(m, total, late, "sum"))
         else:
             words = lane_sum(m, self.plan, self.a, self.b, self.mode)

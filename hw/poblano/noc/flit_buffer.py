@@ -33,11 +33,20 @@ class FlitBuffer(Component):
         1 to take the head away.
     valid, head:
         Whether there is a flit, and the oldest.
+
+    Attributes
+    ----------
+    used:
+        Bit i is 1 if place i holds a flit; place 0 is the head.
+    places:
+        The flits.
     """
 
     def __init__(self, *, parameters_of: NocParameters, depth: int) -> None:
         self.depth = depth
         layout = flit_layout(parameters_of)
+        self.used = Signal(depth)
+        self.places = [Signal(layout, name=f"place_{i}", reset_less=True) for i in range(depth)]
         super().__init__(
             {
                 "push": In(1),
@@ -50,12 +59,8 @@ class FlitBuffer(Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        # Flits move forward as the head leaves, so that the head needs no multiplexer. `used` is a
-        # thermometer: bit i is 1 if place i holds a flit.
-        used = Signal(self.depth)
-        places = [
-            Signal.like(self.flit, name=f"place_{i}", reset_less=True) for i in range(self.depth)
-        ]
+        # Flits move forward as the head leaves, so that the head needs no multiplexer.
+        used, places = self.used, self.places
         with m.If(self.push & ~self.pop):
             m.d.sync += used.eq(Cat(C(1, 1), used))
         with m.If(~self.push & self.pop):

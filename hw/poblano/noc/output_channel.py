@@ -35,11 +35,20 @@ class OutputChannel(Component):
         The offer goes in this cycle.
     chosen:
         The source whose head goes; none if the offer is not taken.
+
+    Attributes
+    ----------
+    room:
+        The credits that are left.
+    may:
+        The sources that may ask: between packets all, within one only its own.
     """
 
     def __init__(self, *, sources: int, depth: int) -> None:
         self.sources = sources
         self.depth = depth
+        self.room = Signal(range(depth + 1), init=depth)
+        self.may = Signal(sources, init=-1)
         super().__init__(
             {
                 "requests": In(sources),
@@ -53,9 +62,7 @@ class OutputChannel(Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        # Between packets every source may ask, within one only its own.
-        may = Signal(self.sources, init=-1)
-        room = Signal(range(self.depth + 1), init=self.depth)
+        may, room = self.may, self.room
         m.submodules.turn = turn = RoundRobin(count=self.sources)
         asks = Signal(self.sources)
         m.d.comb += [

@@ -29,10 +29,16 @@ class RoundRobin(Component):
         One of them, or none if there is none.
     taken:
         1 if the grant is used in this cycle; otherwise the order stays.
+
+    Attributes
+    ----------
+    behind:
+        Bit i is 1 if request i comes before those whose bit is 0.
     """
 
     def __init__(self, *, count: int) -> None:
         self.count = count
+        self.behind = Signal(count)
         super().__init__({"requests": In(count), "grant": Out(count), "taken": In(1)})
 
     def elaborate(self, platform) -> Module:
@@ -40,8 +46,7 @@ class RoundRobin(Component):
         if self.count == 1:
             m.d.comb += self.grant.eq(self.requests)
             return m
-        # Bit i of `behind` is 1 if request i comes before those that are not behind.
-        behind = Signal(self.count)
+        behind = self.behind
         first = Signal(self.count)
         wanted = Signal(self.count)
         m.d.comb += [

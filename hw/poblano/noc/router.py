@@ -125,25 +125,19 @@ class Router(Component):
         """Add the buffer of an input's channel, and ask for the head's output."""
         name = f"{port.name.lower()}_{channel}"
         incoming = self.link(port, "in")
-        layout = incoming.flit.shape()
-        head = Signal(layout, name=f"head_{name}")
-        valid = Signal(name=f"valid_{name}")
         pop = Signal(name=f"pop_{name}")
         buffer = FlitBuffer(parameters_of=self.network, depth=self.network.depth)
-        m.submodules[f"buffer_{name}"] = once(
-            buffer,
-            platform,
-            push=incoming.valid[channel],
-            flit=incoming.flit,
-            pop=pop,
-            valid=valid,
-            head=head,
-        )
-        m.d.comb += incoming.credit[channel].eq(pop)
+        m.submodules[f"buffer_{name}"] = once(buffer, platform)
+        m.d.comb += [
+            buffer.push.eq(incoming.valid[channel]),
+            buffer.flit.eq(incoming.flit),
+            buffer.pop.eq(pop),
+            incoming.credit[channel].eq(pop),
+        ]
         wants = {to: Signal(name=f"{name}_wants_{to.name.lower()}") for to in turns(port)}
-        for to, condition in self._route(port, head.destination).items():
-            m.d.comb += wants[to].eq(valid & condition)
-        return _Queue(port, channel, head, pop, wants)
+        for to, condition in self._route(port, buffer.head.destination).items():
+            m.d.comb += wants[to].eq(buffer.valid & condition)
+        return _Queue(port, channel, buffer.head, pop, wants)
 
     def _route(self, entered: Port, to) -> dict[Port, Value]:
         """Return when a head leaves by which port.
@@ -193,20 +187,18 @@ class Router(Component):
                 for index, queue in enumerate(queues)
                 if (asks := self._asks(queue, port, channel, crosses)) is not None
             ]
-            chosen = Signal(len(sources), name=f"{name}_{channel}_chosen")
-            m.submodules[f"{name}_{channel}"] = once(
-                OutputChannel(sources=len(sources), depth=output_depth(network, port)),
-                platform,
-                requests=Cat(asks for _, asks in sources),
-                last=Cat(queues[index].head.last for index, _ in sources),
-                credit=outgoing.credit[channel],
-                offer=offers[channel],
-                taken=grant[channel],
-                chosen=chosen,
-            )
+            giver = OutputChannel(sources=len(sources), depth=output_depth(network, port))
+            m.submodules[f"{name}_{channel}"] = once(giver, platform)
+            m.d.comb += [
+                giver.requests.eq(Cat(asks for _, asks in sources)),
+                giver.last.eq(Cat(queues[index].head.last for index, _ in sources)),
+                giver.credit.eq(outgoing.credit[channel]),
+                giver.taken.eq(grant[channel]),
+                offers[channel].eq(giver.offer),
+            ]
             for bit, (index, _) in enumerate(sources):
-                pops[index].append(chosen[bit])
-                selected[index].append(chosen[bit])
+                pops[index].append(giver.chosen[bit])
+                selected[index].append(giver.chosen[bit])
         legs = [
             (Cat(bits).any(), queues[index].head.as_value())
             for index, bits in enumerate(selected)

@@ -23,11 +23,13 @@ def zero_load_latency(
 
     From the cycle in which the network accepts its first flit to that in which it offers the last,
     where source and sink never pause: one into the first router, `hop_cycles` for each router on
-    the way, both ends included, and one for each further flit. Inputs shallower than
-    `credit_cycles` hold up every flit that finds its input full.
+    the way, both ends included, and one for each further flit. A flit that finds the input before
+    it full waits for a credit, so shallow inputs space out the flits of a long packet.
     """
     hops = num_hops(parameters.shape, source, destination)
     following = flits - 1
-    period = max(credit_cycles(parameters), parameters.depth)
+    # the way into the first router has no output register
+    slowest = credit_cycles(parameters) if hops else 2
+    period = max(slowest, parameters.depth)
     gaps = following // parameters.depth * period + following % parameters.depth
     return 1 + parameters.hop_cycles * (hops + 1) + gaps

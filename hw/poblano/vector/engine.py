@@ -157,16 +157,16 @@ class VectorEngine(Component):
                 item.first.eq(row_maximum.largest),
                 item.second.eq(row_maximum.column),
                 item.two.eq(job.topk),
-                item.end.eq(row_maximum.end),
+                item.end.eq(row_maximum.ends),
             ]
         with m.Elif(chain.reduction == Reduction.SUM):
-            m.d.comb += [item.first.eq(row_sum.sum), item.end.eq(row_sum.end)]
+            m.d.comb += [item.first.eq(row_sum.sum), item.end.eq(row_sum.ends)]
         with m.Else():
             m.d.comb += [
                 item.first.eq(power_sum.row_reference),
                 item.second.eq(power_sum.sum),
                 item.two.eq(1),
-                item.end.eq(power_sum.end),
+                item.end.eq(power_sum.ends),
             ]
 
     def _write(self, m, halted, store, words, writer) -> None:

@@ -140,8 +140,7 @@ class VectorFetch(Component):
         m.d.comb += [
             landing.enable.eq(self.enable),
             landing.read_data.eq(self.read_data),
-            landing.index_offset.eq(self.index_at[: self.offset_width]),
-            debt.start.eq(self.start),
+            landing.index_word.eq(self.index_at[2 : self.offset_width]),
             debt.chain.eq(self.chain),
             debt.topk.eq(self.job.topk),
             debt.straddles.eq(self.job.straddles),
@@ -153,9 +152,10 @@ class VectorFetch(Component):
         walk = self._walk(m, landing.step)
         m.d.comb += [
             debt.emits.eq(walk["emits"]),
-            debt.count.eq(walk["count"]),
             debt.last.eq(walk["last"]),
         ]
+        if debt.has_count:
+            m.d.comb += debt.count.eq(walk["count"])
         streams = self._streams(m, walk, landing.index)
         self._request(m, walk, streams, landing, debt.room)
         return m

@@ -54,8 +54,8 @@ class Landing(Component):
         A step, taken while `ready`; with `reads` its line is on `read_data` in the next cycle.
     read_data:
         L1's lines.
-    index_offset, index_valid, index:
-        The place of an index in its line; the index, in the cycle after it came.
+    index_word, index_valid, index:
+        The word of a line that an index is; the index, in the cycle after it came.
     beat, valid_lanes, a, b, c:
         A beat: its marks, which lanes hold valid columns, its bytes.
     p, q:
@@ -73,7 +73,7 @@ class Landing(Component):
                 "reads": In(1),
                 "ready": Out(1),
                 "read_data": In(8 * line),
-                "index_offset": In((line - 1).bit_length()),
+                "index_word": In((line // 4 - 1).bit_length()),
                 "index_valid": Out(1),
                 "index": Out(32),
                 "beat": Out(beat_layout(lanes)),
@@ -106,7 +106,7 @@ class Landing(Component):
         for name in SCALARS:
             self._scalar(m, name, step[f"{name}_step"], moves, arrived)
         with m.If(self.index_valid):
-            m.d.sync += self.index.eq(arrived.word_select(self.index_offset[2:], 32))
+            m.d.sync += self.index.eq(arrived.word_select(self.index_word, 32))
         with m.If(self.enable):
             m.d.sync += [
                 self.beat.eq(step.beat),

@@ -54,7 +54,7 @@ class PowerSum(Component):
         Time passes.
     beat, terms:
         The beat, lane 0 first.
-    sum_valid, row_reference, sum, end:
+    sum_valid, row_reference, sum, ends:
         The results of a row in binary32, and whether the row was the last.
     """
 
@@ -68,7 +68,7 @@ class PowerSum(Component):
                 "sum_valid": Out(1),
                 "row_reference": Out(32),
                 "sum": Out(32),
-                "end": Out(1),
+                "ends": Out(1),
             }
         )
 
@@ -163,7 +163,7 @@ class PowerSum(Component):
             self.sum.eq(round_sum.result),
             self.row_reference.eq(round_reference.result),
             self.sum_valid.eq(sum_valid),
-            self.end.eq(end),
+            self.ends.eq(end),
         ]
         return EnableInserter(self.enable)(m)
 

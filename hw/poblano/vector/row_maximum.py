@@ -35,7 +35,7 @@ class RowMaximum(Component):
         The beat, lane 0 lowest; a NaN is the canonical one.
     after, after_key, after_column:
         Whether only later ones count, than which; holds still while a row is inside.
-    largest_valid, largest, key, column, end:
+    largest_valid, largest, key, column, ends:
         The number, `after_key` of it, its column, and whether its row was the last.
     """
 
@@ -53,7 +53,7 @@ class RowMaximum(Component):
                 "largest": Out(32),
                 "key": Out(signed(32)),
                 "column": Out(ADDRESS_WIDTH),
-                "end": Out(1),
+                "ends": Out(1),
             }
         )
 
@@ -112,7 +112,7 @@ class RowMaximum(Component):
                 best.eq(winner),
                 best_column.eq(Cat(winner.lane[:lane_bits], base[lane_bits:])),
             ]
-        m.d.sync += [self.largest_valid.eq(beat.valid & beat.last), self.end.eq(beat.end)]
+        m.d.sync += [self.largest_valid.eq(beat.valid & beat.last), self.ends.eq(beat.end)]
         sign = best.key[31]
         m.d.comb += [
             self.key.eq(best.key),

@@ -34,7 +34,7 @@ class RowSum(Component):
         Time passes.
     beat, values:
         The beat, lane 0 lowest.
-    sum_valid, sum, end:
+    sum_valid, sum, ends:
         The sum of a row, and whether the row was the last.
 
     Raises
@@ -56,7 +56,7 @@ class RowSum(Component):
                 "values": In(32 * lanes),
                 "sum_valid": Out(1),
                 "sum": Out(32),
-                "end": Out(1),
+                "ends": Out(1),
             }
         )
 
@@ -112,7 +112,7 @@ class RowSum(Component):
         done, ended = self._kept(
             m, Cat(row_valid, row_end), (ways.bit_length() - 1) * stages, "sum"
         )
-        m.d.comb += [self.sum.eq(of_row), self.sum_valid.eq(done), self.end.eq(ended)]
+        m.d.comb += [self.sum.eq(of_row), self.sum_valid.eq(done), self.ends.eq(ended)]
         return EnableInserter(self.enable)(m)
 
     def _tree(self, m: Module, values: list[Value], name: str) -> Value:

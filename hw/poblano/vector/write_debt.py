@@ -28,26 +28,25 @@ class WriteDebt(Component):
 
     Members
     -------
-    start:
-        A pass begins.
     chain, topk, straddles:
         What the pass writes.
     emits, count, last:
-        A beat is emitted, its elements, and whether it is the last of its row.
+        A beat is emitted, its elements if that may be several blocks, and whether it is the last
+        of its row.
     room:
         So few writes are owed that a beat may be emitted.
     """
 
     def __init__(self, *, lanes: int) -> None:
         self.lanes = lanes
+        self.has_count = lanes >= BLOCK_SIZE
         super().__init__(
             {
-                "start": In(1),
                 "chain": In(chain_layout()),
                 "topk": In(1),
                 "straddles": In(1),
                 "emits": In(1),
-                "count": In(range(lanes + 1)),
+                **({"count": In(range(lanes + 1))} if self.has_count else {}),
                 "last": In(1),
                 "room": Out(1),
             }
@@ -79,7 +78,7 @@ class WriteDebt(Component):
     def _blocks(self, m: Module, most: int) -> Value:
         """Return how many blocks the beat completes."""
         blocks = Signal(range(most + 1))
-        if self.lanes >= BLOCK_SIZE:
+        if self.has_count:
             m.d.comb += blocks.eq((self.count + BLOCK_SIZE - 1)[5:])
             return blocks
         beats = BLOCK_SIZE // self.lanes
@@ -87,6 +86,4 @@ class WriteDebt(Component):
         m.d.comb += blocks.eq(self.last | (place == beats - 1))
         with m.If(self.emits):
             m.d.sync += place.eq(Mux(blocks.any(), 0, place + 1))
-        with m.If(self.start):
-            m.d.sync += place.eq(0)
         return blocks

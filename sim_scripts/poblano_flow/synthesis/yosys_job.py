@@ -27,8 +27,8 @@ def _macros(design: Any, least_bits: int) -> list[dict[str, Any]]:
             name: cell.getParam(ys.IdString(f"\\{parameter}")).as_int()
             for name, parameter in _PARAMETERS.items()
         }
-        if size["depth"] * size["width"] < least_bits:
-            continue
+        if not size["writes"] or size["depth"] * size["width"] < least_bits:
+            continue  # what is never written is a table, and made of cells
         kind = f"poblano_memory_{len(found)}"
         name = cell.name.str().removeprefix("\\")
         found.append({"kind": kind, "name": name, **size})

@@ -1,0 +1,1 @@
+"""Search for arithmetic: structures, moves between them, their cost by synthesis, their proof."""
