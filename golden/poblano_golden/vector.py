@@ -187,13 +187,13 @@ def chained(
     p, q:
         float32 `[rows, 1]`.
     """
-    a = np.where(valid, a, fp32.canonical(chain.fill))
+    a = np.where(valid, a, fp32.canonical(np.asarray(chain.fill)))
     have = {"a": a, "b": b, "c": c, "p": p, "q": q}
     if chain.factor2 == "reciprocal_q":
         have["reciprocal_q"] = elementary.reciprocal(q)
 
     def of(name: str, constant: np.float32) -> F32:
-        return fp32.canonical(constant) if name == "constant" else have[name]
+        return fp32.canonical(np.asarray(constant)) if name == "constant" else have[name]
 
     def product(left: F32, name: str, constant: np.float32) -> F32:
         return left if name == "one" else fp32.multiply(left, of(name, constant))

@@ -37,7 +37,7 @@ __all__ = [
     "topk_cycles",
 ]
 
-DEBT_LIMIT = 1
+DEBT_LIMIT = 2
 """Writes that earlier beats may still cause when a beat is emitted."""
 
 QUEUE_DEPTH = 4
