@@ -1,4 +1,4 @@
-"""Runs tests of a bench on a copy of the hardware with one text replaced."""
+"""Runs tests of a bench, or other commands, on a copy of the hardware with one text replaced."""
 
 from __future__ import annotations
 
@@ -15,6 +15,18 @@ def run_bench(
     folder: Path, selection: str, file: str = "", old: str = "", new: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run what `-k selection` names; `old` must stand once in `file` of the package."""
+    return run_poblano(folder, ["test", "-k", selection], file, old, new, **environment)
+
+
+def run_poblano(
+    folder: Path,
+    arguments: list[str],
+    file: str = "",
+    old: str = "",
+    new: str = "",
+    **environment: str,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of `poblano`; `old` must stand once in `file` of the package."""
     copy = folder / "hw" / "poblano"
     shutil.copytree(Path(poblano.__file__).parent, copy)
     if file:
@@ -25,7 +37,7 @@ def run_bench(
     if constraints.is_dir():
         (folder / "constraints").symlink_to(constraints)
     return subprocess.run(
-        [sys.executable, "-m", "poblano_flow", "test", "-k", selection],
+        [sys.executable, "-m", "poblano_flow", *arguments],
         env={
             **os.environ,
             "PYTHONPATH": str(copy.parent),

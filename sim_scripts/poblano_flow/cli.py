@@ -34,6 +34,7 @@ COMMAND_MODULES = (
     "poblano_flow.program_cli",
     "poblano_flow.kernel_cli",
     "poblano_flow.noc_cli",
+    "poblano_flow.formal_cli",
     "poblano_flow.bench_cli",
     "poblano_flow.doctor_cli",
 )

@@ -68,7 +68,8 @@ class FlitBuffer(Component):
         for index, place in enumerate(places):
             filled_behind = used[index + 1] if index + 1 < self.depth else C(0, 1)
             in_front = used[index - 1] if index else C(1, 1)
-            # what is pushed lands here if this is the first free place once the head has left
+            # What is pushed lands here if this is the first free place once the head has left. It
+            # could land in all free places; that would only cost power.
             lands = Signal(name=f"lands_{index}")
             m.d.comb += lands.eq(
                 Mux(self.pop, ~filled_behind & (used[index] | C(index == 0)), ~used[index])
