@@ -171,6 +171,18 @@ def _areas() -> dict[str, Figure]:
     return {name: Figure(**fields) for name, fields in figures().items()}
 
 
+def _arithmetic() -> dict[str, Figure]:
+    from poblano_flow.arith_figures import figures
+
+    return {name: Figure(**fields) for name, fields in figures().items()}
+
+
+def _plain_arithmetic() -> dict[str, Figure]:
+    from poblano_flow.arith_figures import plain_figures
+
+    return {name: Figure(**fields) for name, fields in plain_figures().items()}
+
+
 def _synthesis() -> dict[str, Figure]:
     from poblano_flow.synthesis.figures import slice_time
 
@@ -224,6 +236,15 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     Measurement(("emit.array16_s",), _emit_array(16)),
     Measurement(("emit.array32_s",), _emit_array(32)),
     Measurement(("area.dot32_mxfp4_kge", "area.unit_all_formats_kge"), _areas),
+    Measurement(
+        (
+            "arith.dot32_mxfp4_relaxed_kge",
+            "arith.dot32_mxfp4_fast_kge",
+            "arith.dot32_mxfp4_fast_ns",
+            "arith.gain_fp4_dot_vs_peer",
+        ),
+        _arithmetic,
+    ),
     Measurement(("sim.speed_vs_stock_runner", "sim.build_vs_stock_runner"), _simulation),
     Measurement(("noc.router_cells",), _noc("cells")),
     Measurement(("noc.cycles_per_hop", "noc.cycles_per_hop_registered"), _noc("hops")),
@@ -231,6 +252,7 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     Measurement(("noc.saturation_8x8_p1", "noc.saturation_8x8_p4"), _noc("saturation", 8)),
     Measurement(("noc.random_packets_lost",), _noc("lost"), slow=True),
     Measurement(("synth.jalapeno_slice_s",), _synthesis, slow=True),
+    Measurement(("arith.gain_fp4_dot",), _plain_arithmetic, slow=True),
     Measurement(("sweep.cold_speedup", "sweep.warm_speedup"), _sweep, slow=True),
 )
 """Every measurement, the quick ones first."""

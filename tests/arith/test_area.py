@@ -3,10 +3,15 @@
 import gzip
 import re
 
+import numpy as np
 import pytest
+from amaranth.sim import Simulator
 
+from poblano.arith.structure import load_structure
 from poblano_flow.area import gate_equivalents
 from poblano_flow.area_figures import figures
+from poblano_flow.arith_figures import PlainDot32
+from poblano_flow.optimise.proof import evaluate
 from poblano_flow.synthesis.liberty import find_liberty, gate_area
 from poblano_golden.errors import PoblanoError
 
@@ -142,3 +147,25 @@ def test_an_error_of_yosys_is_an_error(library):
         PoblanoError, match=r"^missing: Yosys must end without an error; got ERROR: .*missing"
     ):
         gate_equivalents(MODULE, "missing", [library])
+
+
+def test_plain_arithmetic_computes_the_same_sum():
+    component = PlainDot32()
+    numbers = np.random.default_rng(1)
+    a, b = numbers.integers(0, 16, (2, 64, 32), dtype=np.uint8)
+    a[0] = b[0] = 7
+    a[1], b[1] = 15, 7
+    wanted = evaluate(load_structure("dot32_mxfp4"), a, b)
+    assert wanted[:2].tolist() == [32 * 144, -32 * 144]
+    found = []
+
+    async def bench(ctx):
+        for row in range(len(a)):
+            for port, codes in ((component.a_codes, a[row]), (component.b_codes, b[row])):
+                ctx.set(port.as_value(), sum(int(code) << 4 * k for k, code in enumerate(codes)))
+            found.append(ctx.get(component.sum.as_signed()))
+
+    simulator = Simulator(component)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert found == wanted.tolist()

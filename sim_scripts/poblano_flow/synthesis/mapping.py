@@ -64,6 +64,8 @@ class Source:
         Verilog headers of the modules that stay black boxes.
     macro_bits:
         Memories of at least so many bits become black boxes; None maps all to flip-flops.
+    prepare:
+        A pass of Yosys that runs before `synth`, such as `booth`.
     """
 
     top: str
@@ -71,6 +73,7 @@ class Source:
     stubs: str = ""
     macro_bits: int | None = None
     rtlil: bool = False
+    prepare: str = ""
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,7 @@ def map_module(source: Source, library: Library, delay_ps: int = RELAXED) -> Map
         "top": source.top,
         "rtlil": source.rtlil,
         "macro_bits": source.macro_bits,
+        "prepare": source.prepare,
         "library": library.digest,
         "delay": delay_ps,
         "script": _script_version(),
@@ -194,6 +198,7 @@ def _run(folder: Path, source: Source, library: Library, delay_ps: int) -> None:
         "source": next(iter(files)),
         "stubs": "stubs.v" if source.stubs else "",
         "macro_bits": source.macro_bits,
+        "prepare": source.prepare,
         "liberty": str(library.merged),
         "script": "abc.script",
     }

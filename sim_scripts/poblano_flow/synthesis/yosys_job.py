@@ -71,6 +71,8 @@ def main() -> None:
     run(f"hierarchy -check -top {top}")
     run("proc")
     run("flatten")
+    if job["prepare"]:
+        run(job["prepare"])
     run(f"synth -top {top} -flatten -run begin:fine")
     macros = [] if job["macro_bits"] is None else _macros(design, job["macro_bits"])
     run(f"synth -top {top} -flatten -run fine:")
