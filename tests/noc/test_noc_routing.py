@@ -104,6 +104,11 @@ def test_a_torus_with_one_channel_is_refused_with_the_circle(side):
     assert names in str(raised.value)
 
 
+@pytest.mark.parametrize("side", [(2, 2), (3, 3), (1, 1)], ids=str)
+def test_short_rings_need_no_second_channel(side):
+    check_no_deadlock(network("torus", side, channels=1))
+
+
 def test_dependencies_are_those_of_all_routes():
     parameters = network("torus", (5, 4))
     nodes = range(20)

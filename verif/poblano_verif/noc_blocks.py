@@ -66,7 +66,7 @@ NOC_BLOCKS = (
             "four_by_four": _mesh(**_FOUR_BY_FOUR, channels=4, depth=4),
             "registered": _mesh(width=3, height=2, depth=3, output_register=True),
             "shallow": _mesh(width=1, height=5, depth=1, channels=2),
-            "torus": _mesh(topology="torus", width=5, height=4, channels=4, depth=2),
+            "torus": _mesh(topology="torus", width=5, channels=4, depth=2),
             "small_torus": _mesh(
                 topology="torus", height=3, channels=2, depth=2, output_register=True
             ),

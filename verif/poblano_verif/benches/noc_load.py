@@ -21,7 +21,7 @@ def _report(**values: float) -> None:
     Path(os.environ["POBLANO_NOC_FILE"]).write_text(json.dumps(values), "utf-8")
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1_000_000_000, timeout_unit="step")
 async def full_load(dut: Any) -> None:
     """Every node always has a packet; count what comes out, and whether all of it comes.
 
@@ -47,7 +47,7 @@ async def full_load(dut: Any) -> None:
         taken = seen.valid & ready
         account.receive(taken, seen.flits)
         counted += int(taken.sum()) if warm_up <= number < warm_up + cycles else 0
-        quiet = 0 if seen.valid.any() or offered.any() else quiet + 1
+        quiet = 0 if seen.accepted.any() or taken.any() else quiet + 1
     _report(
         accepted=counted / (cycles * nodes),
         packets=packets.packets,
@@ -56,7 +56,7 @@ async def full_load(dut: Any) -> None:
     )
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1_000_000_000, timeout_unit="step")
 async def hop(dut: Any) -> None:
     """One flit from node 0 to each node of its row: the cycles that one more hop takes."""
     driver = NocDriver(dut)

@@ -83,7 +83,7 @@ TRAFFIC = {
 """Flits of a packet, load, and probability of a pause."""
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1_000_000_000, timeout_unit="step")
 @cocotb.parametrize(traffic=list(TRAFFIC))
 async def as_the_model(dut: Any, traffic: str) -> None:
     """Random packets, with and without contention and stalls: flit for flit, cycle by cycle."""
@@ -95,7 +95,7 @@ async def as_the_model(dut: Any, traffic: str) -> None:
     assert run.account.packets > CYCLES * driver.num_nodes * load / lengths[1] / 20
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1_000_000_000, timeout_unit="step")
 @cocotb.parametrize(flits=[1, 5])
 async def latency_without_load(dut: Any, flits: int) -> None:
     """One packet at a time between random pairs takes what the formula says."""
@@ -123,7 +123,7 @@ async def latency_without_load(dut: Any, flits: int) -> None:
         assert end - begin == expected, f"{source} to {destination}: {end - begin}, not {expected}"
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1_000_000_000, timeout_unit="step")
 async def one_sink_is_stuck(dut: Any) -> None:
     """A sink that accepts nothing loses nothing: all of it comes once the sink is back."""
     driver, random = await _begin(dut)
@@ -138,7 +138,7 @@ async def one_sink_is_stuck(dut: Any) -> None:
     assert run.account.received[:, stuck].any()
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1_000_000_000, timeout_unit="step")
 async def reset_in_traffic(dut: Any) -> None:
     """A reset empties the network: afterwards it is as a new one."""
     driver, random = await _begin(dut)
@@ -153,7 +153,7 @@ async def reset_in_traffic(dut: Any) -> None:
     await run.drain()
 
 
-@cocotb.test()
+@cocotb.test(timeout_time=1_000_000_000, timeout_unit="step")
 async def destinations_outside(dut: Any) -> None:
     """A flit to a node that does not exist is taken and reported, and nothing comes of it."""
     driver, _ = await _begin(dut)
