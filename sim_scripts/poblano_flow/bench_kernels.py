@@ -10,7 +10,7 @@ from poblano.dma.timing import MEMORY_LATENCY
 from poblano.tensor.timing import matmul_phases
 from poblano_flow.kernel_run import KernelRun, OnRtl, run_on_rtl, run_on_simulator
 from poblano_sw.kernels.catalogue import workload
-from poblano_sw.kernels.workload import Workload
+from poblano_sw.kernels.workloads.workload import Workload
 
 __all__ = ["figures"]
 

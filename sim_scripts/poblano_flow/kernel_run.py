@@ -12,7 +12,7 @@ from poblano.config import Configuration
 from poblano_flow.run_programs import MEMORY_BYTES, Outcome, ProgramJob, Progress, run_programs
 from poblano_golden.arrays import U8
 from poblano_golden.errors import PoblanoError
-from poblano_sw.kernels.workload import Workload
+from poblano_sw.kernels.workloads.workload import Workload
 from poblano_sw.simulator import Memories, Trace, simulate
 
 __all__ = ["KernelRun", "OnRtl", "parse_shape", "run_on_rtl", "run_on_simulator"]

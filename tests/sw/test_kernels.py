@@ -185,6 +185,19 @@ def test_softmax_comes_after_the_choice():
     np.testing.assert_allclose(weights, [[0.7311, 0.2689]], atol=1e-4)
 
 
+@pytest.mark.parametrize("tokens", [1, 2, 31, 32, 33, 64, 65, 100])
+def test_a_token_is_appended_and_seen(tokens):
+    shape = {"rows": 2, "tokens": tokens, "head": 32, "chunk": 64}
+    assert check(TINY, "decode_step", shape).relative_error < 0.05
+
+
+@pytest.mark.parametrize(("vocabulary", "piece"), [(1, 32), (33, 32), (200, 64), (256, 256)])
+def test_the_best_token_of_all_pieces(vocabulary, piece):
+    shape = {"vocabulary": vocabulary, "hidden": 64, "piece": piece}
+    for seed in range(3):
+        assert check(TINY, "best_token", shape, seed=seed).relative_error == 0
+
+
 def test_an_mlp_streams_its_weights():
     ran = check(BENCH, "mlp", {"hidden": 320, "intermediate": 416, "piece": 64})
     assert ran.relative_error < 0.5

@@ -8,13 +8,38 @@ import cocotb
 import numpy as np
 
 from poblano_sw.kernel import Builder
+from poblano_sw.kernels.catalogue import workload
 from poblano_sw.program import Program
 from poblano_sw.scalar.assembler import assemble_scalar
 from poblano_sw.simulator import Memories, simulate
 from poblano_verif.kernel_workload import in_order, random_kernel
 from poblano_verif.slice_bench import LIMIT, Bench, count
 
-__all__ = ["data_dependent_loads", "random_kernels"]
+__all__ = ["catalogue", "data_dependent_loads", "random_kernels"]
+
+_CATALOGUE = (
+    ("softmax", {"rows": 3, "cols": 33}),
+    ("rms_norm", {"rows": 2, "cols": 127}),
+    ("rope_halves", {"rows": 3, "head": 32}),
+    ("rope_pairs", {"rows": 3, "head": 32}),
+    (
+        "attention_decode",
+        {"rows": 2, "heads": 2, "tokens": 129, "head": 32, "chunk": 64, "sinks": 1},
+    ),
+    ("attention_decode", {"rows": 3, "heads": 1, "tokens": 31, "head": 32, "window": 20}),
+    ("attention_prefill", {"tokens": 33, "heads": 1, "head": 32, "tile": 16, "window": 9}),
+    ("mla_decode", {"rows": 2, "tokens": 32, "head": 96, "values": 64, "chunk": 32}),
+    ("decode_step", {"rows": 2, "tokens": 1, "head": 32}),
+    ("decode_step", {"rows": 2, "tokens": 65, "head": 32, "chunk": 32}),
+    ("best_token", {"vocabulary": 127, "hidden": 64, "piece": 32}),
+    ("route_groups", {"experts": 32, "groups": 4, "kept": 2, "chosen": 5}),
+    ("mlp", {"hidden": 64, "intermediate": 96, "piece": 32}),
+    ("moe", {"hidden": 64, "intermediate": 64, "experts": 5, "chosen": 2, "piece": 32}),
+)
+"""Kernels and sizes that the smallest slice can run, ragged ones among them."""
+
+_CYCLE_ERROR = 0.02
+"""How far the simulator's cycles may be from the RTL's, whose engines wait for each other's L1."""
 
 _EXPERT = 512
 """Bytes of a row that is loaded by its number."""
@@ -116,3 +141,28 @@ async def data_dependent_loads(dut: Any) -> None:
         assert np.array_equal(stored, rows)
         error = trace.cycles / found.cycles - 1
         assert abs(error) <= 0.02, f"{trace.cycles} cycles, the RTL's are {found.cycles}"
+
+
+@cocotb.test(timeout_time=LIMIT, timeout_unit="step")
+async def catalogue(dut: Any) -> None:
+    """Kernels leave in HBM what numpy model and simulator say, in the simulator's cycles."""
+    bench = Bench(dut)
+    await bench.start()
+    driver, configuration = bench.driver, bench.driver.configuration
+    errors: list[str] = []
+    for name, shape in bench.random.sample(_CATALOGUE, count(len(_CATALOGUE))):
+        work = workload(configuration, name, shape, seed=bench.random.getrandbits(32))
+        before = work.memory()
+        simulated = Memories(configuration.slice, len(before))
+        simulated.hbm[0][:] = before
+        trace = simulate(configuration, work.program, simulated)
+        await driver.load_hbm(0, 0, before)
+        run = await driver.run(work.program, 200_000)
+        found = await driver.dump_hbm(0, 0, len(before))
+        assert not list(work.wrong(found)), f"{name} {shape}"
+        assert np.array_equal(found, simulated.hbm[0]), f"{name} {shape}"
+        error = trace.cycles / run.cycles - 1
+        driver.dut.log(f"{name} {shape}: {run.cycles} cycles, the simulator {error:+.4f}")
+        if abs(error) > _CYCLE_ERROR:
+            errors.append(f"{name} {shape}: {trace.cycles} cycles, the RTL's are {run.cycles}")
+    assert not errors, "\n".join(errors)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,7 +23,8 @@ from poblano.commands import by_mnemonic
 from poblano.config import SliceConfiguration
 from poblano_sw.program import Program
 from poblano_verif.matmul_workload import random_product
-from poblano_verif.system_driver import SystemDriver
+from poblano_verif.system_driver import Run, SystemDriver
+from poblano_verif.vector_workload import Room, random_chain, random_pass, random_topk
 
 COUNT = int(os.environ.get("POBLANO_COMMANDS", "25"))
 """Commands of each kind."""
@@ -35,19 +37,31 @@ INDICES = 1024
 """Bytes of L1 for the ring of one word, and for indices; both lie at its end."""
 
 
+@dataclass
 class Case:
-    """A command, and the indices that it finds in L1 where it reads any."""
+    """A command, and what its cycles depend on besides.
 
-    def __init__(self, mnemonic: str, values: dict[str, int], indices: list[int] | None) -> None:
-        self.command = by_mnemonic(mnemonic)
-        self.values = self.command.complete(values)
-        self.indices = indices
+    Attributes
+    ----------
+    indices:
+        What a move by index finds in L1.
+    chain:
+        The chain that a pass runs through, set before.
+    """
+
+    mnemonic: str
+    values: dict[str, int]
+    indices: list[int] | None = None
+    chain: dict[str, int] | None = None
+
+    def __post_init__(self) -> None:
+        self.command = by_mnemonic(self.mnemonic)
+        self.values = self.command.complete(self.values)
 
     def expected(self, configuration: SliceConfiguration) -> int:
         """Return what the contract says."""
-        if self.indices is None:
-            return self.command.cycles(configuration, self.values)
-        return self.command.cycles(configuration, self.values, self.indices)
+        more = [part for part in (self.indices, self.chain) if part is not None]
+        return self.command.cycles(configuration, self.values, *more)
 
 
 def _move(random: Random, l1_size: int, hbm_size: int, *, indexed: bool) -> Case:
@@ -64,10 +78,19 @@ def _move(random: Random, l1_size: int, hbm_size: int, *, indexed: bool) -> Case
             values |= {f"{side}_plane_stride": rows * stride, "planes": planes}
         values[side] = random.randint(0, room - rows * planes * stride)
     if not indexed:
-        return Case(f"{engine}.rows", values, None)
+        return Case(f"{engine}.rows", values)
     values["indices"] = l1_size + 4 * random.randint(0, INDICES // 4 - rows)
     indices = [random.randint(0, rows) for _ in range(rows)]
     return Case(f"{engine}.{'gather' if engine == 'load' else 'scatter'}", values, indices)
+
+
+async def _run(driver: SystemDriver, case: Case) -> Run:
+    """Run a command alone."""
+    engine = case.command.engine
+    queue = f"{engine}_0" if engine in ("load", "store") else engine
+    word = case.command.encode(case.values)
+    base = driver.configuration.slice.l1.size - RING_BYTES
+    return await driver.run(Program({queue: [word]}, base, ring_words=1), 1_000_000)
 
 
 @cocotb.test()
@@ -86,12 +109,28 @@ async def commands_alone(dut: Any) -> None:
     def product() -> Case:
         window = range(min(l1_size, 1 << 16))
         made = random_product(random, section, largest=80, window=window)
-        return Case("tensor.matmul", made.plan.values, None)
+        return Case("tensor.matmul", made.plan.values)
+
+    def passes() -> Case:
+        chain = random_chain(random, indexed=0)
+        room = Room(np.zeros(l1_size, np.uint8), section.l1.line, random)
+        rows, cols = random.randint(1, 6), random.randint(1, 200)
+        return Case(
+            "vector.pass", random_pass(section, random, room, chain, rows, cols), None, chain
+        )
+
+    def largest() -> Case:
+        room = Room(np.zeros(l1_size, np.uint8), section.l1.line, random)
+        cols = random.randint(1, 150)
+        k = random.randint(1, min(4, cols))
+        return Case("vector.topk", random_topk(random, room, random.randint(1, 3), cols, k))
 
     makers: list[Callable[[], Case]] = [
         product,
         lambda: _move(random, l1_size, driver.memory_bytes, indexed=False),
         lambda: _move(random, l1_size, driver.memory_bytes, indexed=True),
+        passes,
+        largest,
     ]
     size = SHORT_ROWS * SHORT_BYTES
     one_run = {"hbm": 0, "l1": 0, "length": size}
@@ -99,7 +138,7 @@ async def commands_alone(dut: Any) -> None:
     short_rows = {**one_run, **row, "length": SHORT_BYTES}
     cases = [make() for make in makers for _ in range(COUNT)]
     if size <= l1_size:
-        cases += [Case("load.rows", values, None) for values in (one_run, short_rows)]
+        cases += [Case("load.rows", values) for values in (one_run, short_rows)]
     counts: dict[str, list[int]] = {}
     wrong: list[str] = []
     taken: list[int] = []
@@ -107,10 +146,9 @@ async def commands_alone(dut: Any) -> None:
         if case.indices is not None:
             data = np.array(case.indices, "<u4").tobytes()
             await driver.window.write(case.values["indices"], data)
-        word = case.command.encode(case.values)
-        queue = "tensor" if case.command.engine == "tensor" else f"{case.command.engine}_0"
-        program = Program({queue: [word]}, ring_base=section.l1.size - RING_BYTES, ring_words=1)
-        run = await driver.run(program, 1_000_000)
+        if case.chain is not None:
+            await _run(driver, Case("vector.chain", case.chain))
+        run = await _run(driver, case)
         taken.append(run.cycles)
         expected = case.expected(section)
         entry = counts.setdefault(case.command.mnemonic, [0, 0])

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poblano_golden.arrays import F64, U8
-from poblano_golden.blocks import MxTensor
-from poblano_golden.errors import PoblanoError
+from poblano_golden.blocks import MxTensor, dequantise
 from poblano_sw.kernel import Blocks, Builder
 from poblano_sw.kernel.tensors import Tensor
 from poblano_sw.program import Program
@@ -95,7 +94,7 @@ class Workload:
         for expected in self.outputs:
             found = expected.tensor.read(memory)
             if isinstance(found, MxTensor):
-                raise PoblanoError(f"{expected.tensor.name} must be plain numbers to be compared")
+                found = dequantise(found)
             squares += float(np.sum((found - expected.reference) ** 2))
             total += float(np.sum(expected.reference**2))
         return (squares / total) ** 0.5 if total else 0.0

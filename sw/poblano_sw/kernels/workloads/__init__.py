@@ -1,0 +1,1 @@
+"""Kernels with random numbers, and what must come out."""
