@@ -18,7 +18,7 @@ Figures = dict[str, dict[str, Any]]
 
 _KERNELS = {
     "decode": ("attention_decode", {"tokens": 2048, "heads": 8, "chunk": 512, "sinks": 1}),
-    "prefill": ("attention_prefill", {"tokens": 512, "heads": 1}),
+    "prefill": ("attention_prefill", {"tokens": 512, "heads": 2}),
     "moe": ("moe", {"hidden": 1440, "intermediate": 1440, "chosen": 2, "piece": 288}),
     "softmax": ("softmax", {"rows": 1, "cols": 1024, "times": 2}),
 }
@@ -82,7 +82,7 @@ def _busy(configuration: Configuration, ran: KernelRun, rtl: OnRtl) -> dict[str,
     beats = _beats(configuration, ran.work)
     cycles = _cycles(rtl)
     how = (
-        f"RTL under Verilator, ideal memory: causal attention of 512 tokens, head 64, one head; "
+        f"RTL under Verilator, ideal memory: causal attention of 512 tokens, two heads of 64; "
         f"{beats} cycles in which the array multiplies, of {cycles}"
     )
     return _figure(beats / cycles, how)

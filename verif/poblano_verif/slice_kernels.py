@@ -162,7 +162,7 @@ async def catalogue(dut: Any) -> None:
         assert not list(work.wrong(found)), f"{name} {shape}"
         assert np.array_equal(found, simulated.hbm[0]), f"{name} {shape}"
         error = trace.cycles / run.cycles - 1
-        driver.dut.log(f"{name} {shape}: {run.cycles} cycles, the simulator {error:+.4f}")
+        cocotb.log.info("%s %s: %d cycles, the simulator's %+.4f", name, shape, run.cycles, error)
         if abs(error) > _CYCLE_ERROR:
             errors.append(f"{name} {shape}: {trace.cycles} cycles, the RTL's are {run.cycles}")
     assert not errors, "\n".join(errors)

@@ -14,19 +14,13 @@ from poblano_golden.kernels.row_sums import RowSums
 from poblano_golden.matmul import matmul
 from poblano_golden.reductions import maximum
 
-__all__ = ["LEAST_MAXIMUM", "LEAST_SUM", "attention", "softmax"]
+__all__ = ["LEAST_MAXIMUM", "LEAST_SUM", "attention"]
 
 LEAST_MAXIMUM = fp32.constant(-(2.0**120))
 """What the maximum of a row counts as at least, so that a row without keys has one."""
 
 LEAST_SUM = fp32.constant(2.0**-100)
 """What the sum of a row's weights counts as at least."""
-
-
-def softmax(x: F32, sums: RowSums) -> F32:
-    """Return exp(x - maximum) times the reciprocal of its sum, for every row."""
-    w = exp(fp32.subtract(x, maximum(x)[:, None]))
-    return fp32.multiply(w, reciprocal(sums(w)))
 
 
 def attention(

@@ -8,7 +8,7 @@ from typing import TypedDict
 import numpy as np
 
 from poblano.commands import ADDRESS_WIDTH, CHAIN
-from poblano.vector.layout import STORE_NONE
+from poblano.vector.layout import STORE_NONE, reduction_words
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import SCALE_RULES
 from poblano_sw.kernel.tensors import FP32, Blocks, Matrix, Run, Tensor
@@ -48,6 +48,8 @@ class PassOptions(TypedDict, total=False):
     """Left side of the second product: `f`, `pair`, or a matrix."""
     factor2: Operand | str
     """Right side of the second product; `s1` or `a` too."""
+    divisor: Matrix | None
+    """One number a row, by whose reciprocal the second product multiplies, in place of factor2."""
     operation2: tuple[str, Operand | str] | None
     """An operation and its right side; `m1` too."""
     d: Tensor | None
@@ -113,7 +115,9 @@ def vector_pass(a: Matrix, options: PassOptions) -> VectorPass:
     if reduction is not None:
         name, numbers = reduction
         chain["reduction"] = _number("reduction", name)
-        _same("numbers of the reduction", numbers.rows * numbers.cols, rows)
+        _same(
+            "numbers of the reduction", numbers.rows * numbers.cols, rows * reduction_words(chain)
+        )
         values["r"] = numbers.address
         writes += numbers.runs()
     if d is not None:
@@ -143,6 +147,10 @@ def _chain(options: PassOptions, operands: _Operands) -> dict[str, int]:
         ("factor2", options.get("factor2", "one"), 3, ""),
     ):
         chain[name] = _number(name, operands.name(operand, constant, wanted))
+    divisor = options.get("divisor")
+    if divisor is not None:
+        slot = operands.name(divisor, 0, "q")
+        chain["factor2"] = _number("factor2", f"reciprocal_{slot}")
     for name, place, constant in (("operation1", "operand1", 2), ("operation2", "operand2", 4)):
         operation = options.get(name)
         if operation is not None:
@@ -178,7 +186,7 @@ class _Operands:
         full = matrix.cols == self.cols and matrix.rows in (1, self.rows)
         if (is_row or is_column) and not (full and self.rows == 1 < self.cols):
             _same("format of numbers a row", matrix.number, FP32)
-            kinds = "pq"
+            kinds = wanted if wanted == "q" else "pq"
         elif full:
             kinds = wanted or "bc"
         else:

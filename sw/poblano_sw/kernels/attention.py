@@ -218,7 +218,9 @@ class _Run:
         has_factor = not is_first or job.sink is not None
         if isinstance(before, Matrix):
             builder.vector(before, operation1=("subtract", new), function="exp", d=factor)
-        builder.vector(new, d=m)
+        is_last = begin + s.cols == job.k.rows
+        if not is_last:
+            builder.vector(new, d=m)
         builder.vector(
             s,
             factor1=self.scale,
@@ -234,6 +236,6 @@ class _Run:
             builder.vector(t, factor1=factor, operation1=("add", part), d=t)
         elif has_factor:
             builder.vector(factor, operation1=("add", part), d=t)
-        if begin + s.cols == job.k.rows:
+        if is_last:
             least = float(LEAST_SUM)
             builder.vector(t, operation1=("maximum", least), function="reciprocal", d=t)

@@ -1,7 +1,8 @@
-"""Softmax of rows: exp(x - m) / sum, m being the maximum, in three passes."""
+"""Softmax of rows in two passes: reference and sum of the powers, then every power over it."""
 
 from __future__ import annotations
 
+from poblano_golden.kernels.softmax import LOG2_E
 from poblano_sw.kernel import Builder, Matrix
 
 __all__ = ["softmax"]
@@ -10,11 +11,17 @@ __all__ = ["softmax"]
 def softmax(builder: Builder, d: Matrix, x: Matrix) -> None:
     """Write the softmax of every row of x to d; both are `[rows, cols]` in L1.
 
-    What is divided is multiplied by a reciprocal rounded to binary32.
+    A row of -infinity alone gives NaN.
     """
     with builder.scope():
-        m, total = (builder.matrix(1, x.rows, name=name) for name in ("maxima", "sums"))
-        builder.vector(x, reduction=("maximum", m))
-        builder.vector(x, operation1=("subtract", m), function="exp", d=d, reduction=("sum", total))
-        builder.vector(total, function="reciprocal", d=total)
-        builder.vector(d, factor1=total, d=d)
+        parts = builder.matrix(2, x.rows, name="references and sums")
+        scale = float(LOG2_E)
+        builder.vector(x, factor1=scale, reduction=("softmax", parts))
+        builder.vector(
+            x,
+            factor1=scale,
+            operation1=("subtract", parts[:1]),
+            function="exp2",
+            divisor=parts[1:],
+            d=d,
+        )
