@@ -87,8 +87,6 @@ def _best(
         if len(came) >= 3 - few and len(sums) >= few:
             if few != 1:
                 taken.sort()
-            elif taken[2] < taken[1]:
-                slack = min(slack, delays.slack)
             ready = max(max(taken[0][0], taken[1][0]) + delays.half, taken[2][0])
             choices.append((ready - slack, number, taken))
     return min(choices)[2]

@@ -82,7 +82,6 @@ def changed_lane(lane: Lane, random: Random, tries: int = 4000) -> Lane:
     The area of the gates may not grow by more than one gate. The same lane if no try succeeds.
     """
     gates = [(kind, list(inputs)) for kind, inputs in lane.gates]
-    # A free gate for new ideas: spare copies that nothing reads yet.
     outputs = list(lane.outputs)
     words = _words(gates)
     wanted = [words[i] for i in outputs]

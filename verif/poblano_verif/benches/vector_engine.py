@@ -245,10 +245,11 @@ async def places_outside_l1(dut: Any) -> None:
         if name in ("p", "r", "index"):
             values[name] = bench.random.choice((size, (1 << 24) - 4))
         elif number % 2:
-            values[name] = bench.random.choice((size, (1 << 24) - 4, size - 30))
+            near = size - 30 if name == "d_codes" else size
+            values[name] = bench.random.choice((size, (1 << 24) - 4, near))
         else:
             stride = "d_code_stride" if name == "d_codes" else f"{name}_row_stride"
-            values[stride] = size // 2
+            values[stride] = size
         before = bench.l1.copy()
         bench.commands.send(PASS.encode(PASS.complete(values)))
         await bench.finish()
