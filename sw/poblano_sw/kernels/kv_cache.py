@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import BLOCK_SIZE, MxFormat
-from poblano_sw.kernel import BF16, Blocks, Builder, Matrix
+from poblano_sw.kernel import BF16, Blocks, Builder, Mask, Matrix
 
 __all__ = ["KvCache", "append", "place_cache"]
 
@@ -94,6 +94,8 @@ def append(
         builder.store(cache.keys[position : position + 1], key)
         if count > 1:
             builder.load(values, cache.open_values)
+        else:
+            builder.vector(values, mask=Mask(0), d=values)
         builder.vector(v.reshaped(v.cols, 1), d=values[:, count - 1 : count])
         builder.store(cache.open_values, values)
         builder.vector(values[:, :count], d=block, rule=rule)
