@@ -103,7 +103,7 @@ def power_sum(x: F32, lanes: int) -> tuple[F32, F32]:
 def maximum(x: F32, axis: int = -1) -> F32:
     """Return the largest along `axis`; of no elements it is -infinity."""
     require_dtype("x", x, np.float32)
-    lowest = int(fp32.order_keys(np.float32(-np.inf)))
+    lowest = int(fp32.order_keys(fp32.constant(-np.inf)))
     return fp32.from_order_keys(fp32.order_keys(x).max(axis=axis, initial=lowest))
 
 
