@@ -11,20 +11,24 @@ import cocotb
 import numpy as np
 from numpy.typing import NDArray
 
-from poblano.commands import CHAIN, PASS, TOPK, Command, by_opcode
+from poblano.commands import CHAIN, PASS, Command, by_opcode
 from poblano.config import SliceConfiguration
 from poblano.faults import Fault
 from poblano.vector import timing
+from poblano_golden.moves import read_indices
+from poblano_sw.simulator.vector import VectorEngine
 from poblano_verif.dma_commands import CommandPort, Issued
 from poblano_verif.dma_l1 import L1Ports
 from poblano_verif.dut import Dut
-from poblano_verif.vector_model import RESET_CHAIN, after_pass, after_topk, indices_of
 from poblano_verif.vector_workload import Room
 
 __all__ = ["VectorBench"]
 
 Bytes = NDArray[np.uint8]
 T = TypeVar("T")
+
+_RESET_CHAIN: Mapping[str, int] = CHAIN.complete({})
+"""The chain after a reset."""
 
 _QUIET = 40
 """Cycles after the last command in which nothing may happen."""
@@ -58,7 +62,7 @@ class VectorBench:
         self.l1: Bytes = np.frombuffer(data, np.uint8).copy()
         self._ports = L1Ports(self.dut, self.l1, self.line, Random(self.random.getrandbits(64)))
         self.commands = CommandPort(self.dut)
-        self.chain: Mapping[str, int] = RESET_CHAIN
+        self.chain: Mapping[str, int] = _RESET_CHAIN
 
     async def start(self) -> None:
         """Start the clock, reset and serve."""
@@ -73,7 +77,7 @@ class VectorBench:
         await self.dut.clock.reset()
         self.commands.restart()
         self._ports.restart()
-        self.chain = RESET_CHAIN
+        self.chain = _RESET_CHAIN
 
     async def _run(self) -> None:
         resets = self.dut.ports["rst"]
@@ -116,15 +120,18 @@ class VectorBench:
     def contract(self, command: Command, values: Mapping[str, int]) -> int:
         """Return the cycles of a command."""
         if command is PASS:
-            indices = indices_of(self.l1, values) if self.chain["indexed"] else None
+            indices = None
+            if self.chain["indexed"]:
+                indices = read_indices(self.l1, values["index"], values["rows"]).tolist()
             return timing.pass_cycles(self.slice, values, self.chain, indices)
         return command.cycles(self.slice, values)
 
     def after(self, command: Command, values: Mapping[str, int]) -> Bytes:
-        """Return L1 after a command."""
-        if command is PASS:
-            return after_pass(self.slice, self.l1, self.chain, values)
-        return after_topk(self.l1, values) if command is TOPK else self.l1.copy()
+        """Return L1 after a command, as the simulator's engine leaves it."""
+        model, after = VectorEngine(self.slice), self.l1.copy()
+        model.execute(CHAIN, self.chain, after)
+        model.execute(command, values, after)
+        return after
 
     async def check(self, command: Command, values: Mapping[str, int]) -> Issued:
         """Run a command; compare all of L1, and its cycles if L1 made nothing wait."""
