@@ -22,5 +22,5 @@ def test_beats_need_whole_words(width, size, message):
 
 
 def test_register_file_needs_room_for_every_port():
-    with pytest.raises(PoblanoError, match=r"slice\.hbm\.ports must be at most 127 .* got 128"):
+    with pytest.raises(PoblanoError, match=r"slice\.hbm\.ports must be at most 126 .* got 128"):
         RegisterFile(configuration=load("tiny", ["slice.hbm.ports=128"]))
