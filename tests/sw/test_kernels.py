@@ -208,6 +208,11 @@ def test_latent_attention_takes_values_from_its_keys():
     assert check(TINY, "mla_decode", shape).relative_error < 0.05
 
 
+def test_naive_latent_attention_has_values_of_their_own():
+    shape = {"heads": 2, "tokens": 33, "head": 96, "values": 32, "chunk": 32}
+    assert check(TINY, "mla_naive", shape).relative_error < 0.05
+
+
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_kernel_runs_as_it_comes(name):
     check(BENCH, name, {"hidden": 96, "intermediate": 96} if name in ("mlp", "moe") else {})

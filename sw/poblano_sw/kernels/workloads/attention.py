@@ -69,8 +69,9 @@ def _numbers(case: Case, work: Workload, head: _Head, rows: int, tokens: int) ->
     """Give a head its numbers, and its jobs what must come out."""
     fmt, width = case.fmt, case.shape["head"]
     q, k, v = (case.normal(count, width) for count in (rows, tokens, tokens))
-    if head.values.rows < width:
-        v = np.ascontiguousarray(k[:, : head.values.rows])
+    v = v[:, : head.values.rows]
+    if case.shape.get("latent"):
+        v = k[:, : head.values.rows]
     sinks = case.normal(1, rows)
     work.inputs += [(head.keys, quantised(k, fmt)), (head.values, quantised(v.T, fmt))]
     work.port_bytes += total_bytes([head.keys, head.values])
