@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TypeVar, Unpack
 
@@ -32,7 +32,7 @@ from poblano_golden.vector import Number
 from poblano_sw.assembler import encode
 from poblano_sw.kernel.allocation import Stack
 from poblano_sw.kernel.dependencies import Operation, Ordering, semaphores
-from poblano_sw.kernel.errors import located, source_line
+from poblano_sw.kernel.errors import located, same, source_line
 from poblano_sw.kernel.passes import PassOptions, vector_pass
 from poblano_sw.kernel.tensors import FP32, INT8, L1, UINT32, Blocks, Matrix, Run, Tensor
 from poblano_sw.program import Program
@@ -84,7 +84,6 @@ class Builder:
         self.operations: list[Operation] = []
         self._ordering = Ordering()
         self._chain: dict[str, int] | None = None
-        self._semaphores = section.host.semaphores
         self.images: list[tuple[Matrix, F32]] = []
 
     @property
@@ -126,10 +125,9 @@ class Builder:
     @located
     def view(self, buffer: _Any, rows: int, cols: int) -> _Any:
         """Return a smaller tensor that lies, without gaps, where a buffer does."""
-        if isinstance(buffer, Matrix):
-            _inside(buffer, rows, cols)
-            return replace(buffer, rows=rows, cols=cols, stride=cols * buffer.number.size)
         _inside(buffer, rows, cols)
+        if isinstance(buffer, Matrix):
+            return replace(buffer, rows=rows, cols=cols, stride=cols * buffer.number.size)
         return replace(
             buffer,
             rows=rows,
@@ -138,15 +136,12 @@ class Builder:
             scale_stride=rows,
         )
 
-    @contextmanager
-    def scope(self) -> Generator[None]:
+    def scope(self) -> AbstractContextManager[None]:
         """Free on leaving the places in L1 that were taken inside.
 
         Commands that use them later wait for the commands inside that do.
         """
-        with ExitStack() as stack:
-            stack.enter_context(self._l1.scope())
-            yield
+        return self._l1.scope()
 
     def _take(self, place: str, length: int, name: str) -> int:
         line = self.configuration.slice.l1.line
@@ -179,8 +174,8 @@ class Builder:
         `indices` is uint32 `[1, rows of d]` in L1.
         """
         port = self._port(s.place)
-        _same("columns of source and destination", s.cols, d.cols)
-        _same("indices and rows of the destination", indices.cols, d.rows)
+        same("columns of source and destination", s.cols, d.cols)
+        same("indices and rows of the destination", indices.cols, d.rows)
         values = {
             "hbm": s.address,
             "l1": d.address,
@@ -195,12 +190,12 @@ class Builder:
     def _move(
         self, command: Command, half: str, *, inner: Tensor, outer: Tensor, writes_inner: bool
     ) -> None:
-        _same("places", inner.place, L1)
+        same("places", inner.place, L1)
         port = self._port(outer.place)
-        _same("shapes", (inner.rows, inner.cols), (outer.rows, outer.cols))
+        same("shapes", (inner.rows, inner.cols), (outer.rows, outer.cols))
         for near, far in zip(inner.runs(), outer.runs(), strict=True):
             near, far = _joined(near, far)
-            _same("bytes of a row", near.length, far.length)
+            same("bytes of a row", near.length, far.length)
             values = {
                 "hbm": far.address,
                 "l1": near.address,
@@ -229,9 +224,9 @@ class Builder:
         self._matmul(d, a, b, rule, transposed=True)
 
     def _matmul(self, d: Tensor, a: Blocks, b: Blocks, rule: str, *, transposed: bool) -> None:
-        _same("columns of a and b", a.cols, b.cols)
+        same("columns of a and b", a.cols, b.cols)
         wanted = (b.rows, a.rows) if transposed else (a.rows, b.rows)
-        _same("shape of the results", (d.rows, d.cols), wanted)
+        same("shape of the results", (d.rows, d.cols), wanted)
         fmt = d.fmt if isinstance(d, Blocks) else d.number
         values = {
             "a_format": a.fmt.code,
@@ -286,8 +281,8 @@ class Builder:
     @located
     def topk(self, a: Matrix, values: Matrix, indices: Matrix) -> None:
         """Find the largest of every row of `a`: as many as `values` and `indices` have columns."""
-        _same("shape of values and indices", (values.rows, values.cols), (a.rows, indices.cols))
-        _same("format of the indices", indices.number, UINT32)
+        same("shape of values and indices", (values.rows, values.cols), (a.rows, indices.cols))
+        same("format of the indices", indices.number, UINT32)
         fields = {
             "a_format": a.number.code,
             "a": a.address,
@@ -301,11 +296,6 @@ class Builder:
         self._add(TOPK, "vector", fields, a.runs(), (*values.runs(), *indices.runs()))
 
     # -- scalar engine ---------------------------------------------------------------------------
-
-    def private_semaphore(self) -> int:
-        """Take a semaphore for commands that the scalar engine issues."""
-        self._semaphores -= 1
-        return self._semaphores
 
     @located
     def code(self, source: str, *, name: str = "program") -> Matrix:
@@ -394,7 +384,7 @@ class Builder:
             Operation(o.queue, o.number, o.mnemonic, dict(o.values), o.line, dict(o.waits))
             for o in self.operations
         ]
-        semaphores(plain, self._semaphores)
+        semaphores(plain, self.configuration.slice.host.semaphores)
         queues: dict[str, list[bytes]] = {}
         for operation in plain:
             word = encode(self.configuration.slice, operation.mnemonic, **operation.values)
@@ -421,8 +411,3 @@ def _joined(near: Run, far: Run) -> tuple[Run, Run]:
 def _positive(name: str, rows: int, cols: int) -> None:
     if rows < 1 or cols < 1:
         raise PoblanoError(f"rows and columns of {name} must be at least 1; got [{rows}, {cols}]")
-
-
-def _same(what: str, found: object, wanted: object) -> None:
-    if found != wanted:
-        raise PoblanoError(f"{what} must be {wanted}; got {found}")

@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 from poblano_golden.errors import PoblanoError
 
-__all__ = ["KernelError", "located", "source_line"]
+__all__ = ["KernelError", "located", "same", "source_line"]
 
 _HERE = Path(__file__).parent
 _P = ParamSpec("_P")
@@ -44,3 +44,9 @@ def located(function: Callable[_P, _T]) -> Callable[_P, _T]:
             raise KernelError(f"{source_line()}: {error}") from None
 
     return call
+
+
+def same(what: str, found: object, wanted: object) -> None:
+    """Refuse what is not as it must be."""
+    if found != wanted:
+        raise PoblanoError(f"{what} must be {wanted}; got {found}")

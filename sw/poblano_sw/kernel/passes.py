@@ -11,6 +11,7 @@ from poblano.commands import ADDRESS_WIDTH, CHAIN
 from poblano.vector.layout import STORE_NONE, reduction_words
 from poblano_golden.errors import PoblanoError
 from poblano_golden.formats import SCALE_RULES
+from poblano_sw.kernel.errors import same
 from poblano_sw.kernel.tensors import FP32, Blocks, Matrix, Run, Tensor
 
 __all__ = ["Mask", "Operand", "PassOptions", "VectorPass", "vector_pass"]
@@ -115,13 +116,11 @@ def vector_pass(a: Matrix, options: PassOptions) -> VectorPass:
     if reduction is not None:
         name, numbers = reduction
         chain["reduction"] = _number("reduction", name)
-        _same(
-            "numbers of the reduction", numbers.rows * numbers.cols, rows * reduction_words(chain)
-        )
+        same("numbers of the reduction", numbers.rows * numbers.cols, rows * reduction_words(chain))
         values["r"] = numbers.address
         writes += numbers.runs()
     if d is not None:
-        _same("shape of the results", (d.rows, d.cols), (rows, a.cols))
+        same("shape of the results", (d.rows, d.cols), (rows, a.cols))
         writes += d.runs()
         if isinstance(d, Blocks):
             rule = SCALE_RULES[options.get("rule", "even")]
@@ -185,7 +184,7 @@ class _Operands:
         is_column = (matrix.rows, matrix.cols, matrix.stride) == (self.rows, 1, FP32.size)
         full = matrix.cols == self.cols and matrix.rows in (1, self.rows)
         if (is_row or is_column) and not (full and self.rows == 1 < self.cols):
-            _same("format of numbers a row", matrix.number, FP32)
+            same("format of numbers a row", matrix.number, FP32)
             kinds = wanted if wanted == "q" else "pq"
         elif full:
             kinds = wanted or "bc"
@@ -210,8 +209,3 @@ def _number(name: str, choice: str) -> int:
 
 def _bits(x: float) -> int:
     return int(np.float32(x).view(np.uint32))
-
-
-def _same(what: str, found: object, wanted: object) -> None:
-    if found != wanted:
-        raise PoblanoError(f"{what} must be {wanted}; got {found}")
